@@ -1,0 +1,2 @@
+//! kube-informer.
+fn main() {}
