@@ -1,0 +1,110 @@
+//! What an object may hold, as a small arena of nodes.
+//!
+//! Built-in kinds and CustomResourceDefinitions are read into the same shape, so that pruning, strict
+//! field validation, strategic merge, field ownership and OpenAPI are written once. A schema never
+//! changes after it is made; [`Schema`] is a cheap clone of (set, node).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// Index of a node in its set.
+pub(crate) type NodeId = u32;
+
+/// Nodes that refer to each other by index: built-in types are recursive (JSONSchemaProps).
+#[derive(Debug, Default)]
+pub(crate) struct SchemaSet {
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// One node of one set.
+#[derive(Clone)]
+pub(crate) struct Schema {
+    pub(crate) set: Arc<SchemaSet>,
+    pub(crate) node: NodeId,
+}
+
+/// One place in an object.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Node {
+    pub(crate) kind: NodeKind,
+    pub(crate) properties: BTreeMap<String, NodeId>,
+    pub(crate) items: Option<NodeId>,
+    /// `additionalProperties` with a schema: a map.
+    pub(crate) additional: Option<NodeId>,
+    pub(crate) list: ListType,
+    /// Go type name as decode errors show it (`int32`, `string`), where known.
+    pub(crate) format: Option<String>,
+    /// `x-kubernetes-patch-merge-key`.
+    pub(crate) merge_key: Option<String>,
+    /// `x-kubernetes-patch-strategy` holds `merge`.
+    pub(crate) merge: bool,
+    /// `x-kubernetes-patch-strategy` holds `retainKeys`.
+    pub(crate) retain_keys: bool,
+    /// Maps that change hands as a whole (`x-kubernetes-map-type: atomic`).
+    pub(crate) atomic_map: bool,
+    pub(crate) preserve_unknown: bool,
+    pub(crate) embedded_resource: bool,
+    pub(crate) nullable: bool,
+    pub(crate) required: Vec<String>,
+    pub(crate) default: Option<Value>,
+    /// Value validations of a CustomResourceDefinition.
+    pub(crate) rules: Option<Box<crate::crd::Rules>>,
+    /// Name of the definition that this node is the root of, for OpenAPI (built-in types).
+    pub(crate) definition: Option<String>,
+}
+
+/// JSON type of a node.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    /// Anything goes.
+    #[default]
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    /// A number or a string (ports, `maxSurge`).
+    IntOrString,
+    /// Written as a string, read as a string or a number (resource quantities).
+    Quantity,
+}
+
+/// How a list is merged and owned.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    /// Items are identified by these keys.
+    Map(Vec<String>),
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Schema({})", self.node)
+    }
+}
+
+impl Schema {
+    pub(crate) fn get(&self) -> &Node {
+        &self.set.nodes[self.node as usize]
+    }
+
+    pub(crate) fn at(&self, node: NodeId) -> Self {
+        Self { set: Arc::clone(&self.set), node }
+    }
+
+    /// The schema of a named field: a property, or the value of a map.
+    pub(crate) fn field(&self, name: &str) -> Option<Self> {
+        let node = self.get();
+        node.properties.get(name).copied().or(node.additional).map(|id| self.at(id))
+    }
+
+    pub(crate) fn items(&self) -> Option<Self> {
+        self.get().items.map(|id| self.at(id))
+    }
+}

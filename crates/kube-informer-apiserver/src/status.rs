@@ -1,0 +1,321 @@
+//! Errors as the real server words them.
+//!
+//! An [`ApiError`] is a Kubernetes `Status` in the making: code, reason, message, details and causes.
+//! Every refusal in this crate is one, so a client meets the same codes, reasons and messages as on
+//! kube-apiserver.
+
+use serde_json::{Map, Value, json};
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ApiError {
+    pub(crate) code: u16,
+    /// `NotFound`, `Conflict`, …; empty where the real server leaves it out.
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) details: Option<Box<Details>>,
+    /// Sent as a `Retry-After` header as well.
+    pub(crate) retry_after: Option<u32>,
+}
+
+/// What the error is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Details {
+    pub(crate) name: String,
+    pub(crate) group: String,
+    /// The plural resource name, or the kind for `Invalid`.
+    pub(crate) kind: String,
+    pub(crate) uid: String,
+    pub(crate) causes: Vec<Cause>,
+}
+
+/// One field that is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cause {
+    /// `FieldValueRequired`, `FieldValueInvalid`, …
+    pub(crate) reason: &'static str,
+    pub(crate) field: String,
+    pub(crate) message: String,
+}
+
+/// A wrong field, in the vocabulary of apimachinery's `field.Error`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldError {
+    pub(crate) kind: FieldErrorKind,
+    /// `spec.containers[0].name`
+    pub(crate) field: String,
+    /// Shown for `Invalid`, `NotSupported`, `Duplicate`, `NotFound`.
+    pub(crate) value: Option<Value>,
+    pub(crate) detail: String,
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldErrorKind {
+    Required,
+    Invalid,
+    NotSupported,
+    Duplicate,
+    Forbidden,
+    TooLong,
+    TooMany,
+    TypeInvalid,
+    NotFound,
+    Internal,
+}
+
+impl FieldError {
+    pub(crate) fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: FieldErrorKind::Required, field: field.into(), value: None, detail: detail.into() }
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        let (field, detail) = (field.into(), detail.into());
+        Self { kind: FieldErrorKind::Invalid, field, value: Some(value.into()), detail }
+    }
+
+    pub(crate) fn type_invalid(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        let (field, detail) = (field.into(), detail.into());
+        Self { kind: FieldErrorKind::TypeInvalid, field, value: Some(value.into()), detail }
+    }
+
+    pub(crate) fn not_supported(field: impl Into<String>, value: impl Into<Value>, valid: &[&str]) -> Self {
+        let quoted: Vec<String> = valid.iter().map(|v| format!("{v:?}")).collect();
+        Self {
+            kind: FieldErrorKind::NotSupported,
+            field: field.into(),
+            value: Some(value.into()),
+            detail: format!("supported values: {}", quoted.join(", ")),
+        }
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self {
+            kind: FieldErrorKind::Duplicate,
+            field: field.into(),
+            value: Some(value.into()),
+            detail: String::new(),
+        }
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: FieldErrorKind::Forbidden, field: field.into(), value: None, detail: detail.into() }
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: FieldErrorKind::TooLong, field: field.into(), value: None, detail: detail.into() }
+    }
+
+    fn cause_reason(&self) -> &'static str {
+        match self.kind {
+            FieldErrorKind::Required => "FieldValueRequired",
+            FieldErrorKind::Invalid => "FieldValueInvalid",
+            FieldErrorKind::NotSupported => "FieldValueNotSupported",
+            FieldErrorKind::Duplicate => "FieldValueDuplicate",
+            FieldErrorKind::Forbidden => "FieldValueForbidden",
+            FieldErrorKind::TooLong => "FieldValueTooLong",
+            FieldErrorKind::TooMany => "FieldValueTooMany",
+            FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
+            FieldErrorKind::NotFound => "FieldValueNotFound",
+            FieldErrorKind::Internal => "InternalError",
+        }
+    }
+
+    /// The error without its field, as in a `Cause`.
+    pub(crate) fn body(&self) -> String {
+        let title = match self.kind {
+            FieldErrorKind::Required => "Required value",
+            FieldErrorKind::Invalid | FieldErrorKind::TypeInvalid => "Invalid value",
+            FieldErrorKind::NotSupported => "Unsupported value",
+            FieldErrorKind::Duplicate => "Duplicate value",
+            FieldErrorKind::Forbidden => "Forbidden",
+            FieldErrorKind::TooLong => "Too long",
+            FieldErrorKind::TooMany => "Too many",
+            FieldErrorKind::NotFound => "Not found",
+            FieldErrorKind::Internal => "Internal error",
+        };
+        let mut text = title.to_owned();
+        if let Some(value) = &self.value {
+            text.push_str(": ");
+            text.push_str(&value.to_string());
+        }
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// `deployments.apps`, or `pods` in the core group: how messages name a resource.
+pub(crate) fn qualified(group: &str, name: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+impl ApiError {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None, retry_after: None }
+    }
+
+    fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+        self.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            ..Details::default()
+        }));
+        self
+    }
+
+    pub(crate) fn not_found(group: &str, plural: &str, name: &str) -> Self {
+        let message = format!("{} {name:?} not found", qualified(group, plural));
+        Self::new(404, "NotFound", message).about(group, plural, name)
+    }
+
+    pub(crate) fn already_exists(group: &str, plural: &str, name: &str) -> Self {
+        let message = format!("{} {name:?} already exists", qualified(group, plural));
+        Self::new(409, "AlreadyExists", message).about(group, plural, name)
+    }
+
+    pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
+        Self::new(409, "Conflict", message).about(group, plural, name)
+    }
+
+    pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let message = format!("{} {name:?} is forbidden: {why}", qualified(group, plural));
+        Self::new(403, "Forbidden", message).about(group, plural, name)
+    }
+
+    /// 422: the object is well formed but wrong.
+    pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let what = match all.as_slice() {
+            [] => "[]".to_owned(),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{} {name:?} is invalid: {what}", qualified(group, kind));
+        let mut error = Self::new(422, "Invalid", message).about(group, kind, name);
+        if let Some(details) = &mut error.details {
+            details.causes = errors
+                .iter()
+                .map(|e| Cause { reason: e.cause_reason(), field: e.field.clone(), message: e.body() })
+                .collect();
+        }
+        error
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// The path leads nowhere.
+    pub(crate) fn unknown_path() -> Self {
+        let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
+        error.details = Some(Box::default());
+        error
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        let mut error = Self::new(405, "MethodNotAllowed", message);
+        error.details = Some(Box::default());
+        error
+    }
+
+    pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    pub(crate) fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity is too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// The asked-for version has left the window (410).
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
+        let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {message}"));
+        error.details = Some(Box::new(Details {
+            causes: vec![Cause { reason: "", field: String::new(), message: message.to_string() }],
+            ..Details::default()
+        }));
+        error
+    }
+
+    /// The `Status` object that goes on the wire.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if let Some(details) = &self.details {
+            status["details"] = details.to_json(self.retry_after);
+        } else if let Some(seconds) = self.retry_after {
+            status["details"] = json!({ "retryAfterSeconds": seconds });
+        }
+        status
+    }
+}
+
+impl Details {
+    fn to_json(&self, retry_after: Option<u32>) -> Value {
+        let mut out = Map::new();
+        for (key, value) in
+            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
+        {
+            if !value.is_empty() {
+                out.insert(key.to_owned(), value.clone().into());
+            }
+        }
+        if !self.causes.is_empty() {
+            let causes = self.causes.iter().map(Cause::to_json).collect();
+            out.insert("causes".to_owned(), Value::Array(causes));
+        }
+        if let Some(seconds) = retry_after {
+            out.insert("retryAfterSeconds".to_owned(), seconds.into());
+        }
+        Value::Object(out)
+    }
+}
+
+impl Cause {
+    fn to_json(&self) -> Value {
+        let mut out = Map::new();
+        for (key, value) in [("reason", self.reason), ("message", &self.message), ("field", &self.field)] {
+            if !value.is_empty() {
+                out.insert(key.to_owned(), value.into());
+            }
+        }
+        Value::Object(out)
+    }
+}
