@@ -1,2 +1,63 @@
-//! xtask.
-fn main() {}
+//! The project's own commands, run as `cargo xtask <command>`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod docs;
+mod process;
+mod test;
+mod tidy;
+
+/// The project's own commands.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Xtask,
+}
+
+#[derive(Debug, Subcommand)]
+enum Xtask {
+    /// Run every check and every test; the one command that CI runs
+    Test(test::Options),
+    /// Check what no compiler checks: stray files, broken links, forbidden dependencies, …
+    Tidy,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    match Cli::parse().command {
+        Xtask::Test(options) => test::run(&options).await,
+        Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_owned()
+}
+
+/// The cargo that runs this, so that a chosen toolchain stays chosen.
+fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace() {
+        assert!(root().join("Cargo.toml").is_file() && root().join("xtask").is_dir());
+    }
+}
