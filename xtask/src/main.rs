@@ -27,9 +27,16 @@ enum Xtask {
     Tidy,
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
-    match Cli::parse().command {
+fn main() -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let result = runtime.block_on(run(Cli::parse().command));
+    // After Ctrl-C a build may still be waited for on a blocking thread; it ends with this process.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
+    match command {
         Xtask::Test(options) => test::run(&options).await,
         Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
     }

@@ -169,8 +169,13 @@ impl Run {
     async fn step(&mut self, step: Step) -> anyhow::Result<()> {
         match step {
             Step::Fmt => {
-                self.component(step, "fmt", "rustfmt", &["--all", "--check"])
-                    .await
+                self.component(
+                    step,
+                    "fmt",
+                    "rustfmt",
+                    &["--all", "--check", "--", "--color", "never"],
+                )
+                .await
             }
             Step::Tidy => {
                 tidy::run(&self.root)?;

@@ -24,21 +24,34 @@ pub fn skip(test: &str, reason: &str) {
 /// Says that `test` was left out because `tool` is missing, which `install` (a
 /// command) would bring. Where `CI=true`, `cargo xtask test` counts this as a failure.
 pub fn skip_missing(test: &str, tool: &str, install: &str) {
-    record("MISSING", test, &format!("{tool} not found; install it with: {install}"));
+    record(
+        "MISSING",
+        test,
+        &format!("{tool} not found; install it with: {install}"),
+    );
 }
 
 fn record(word: &str, test: &str, reason: &str) {
     let line = line(word, &binary(), test, reason);
     print!("{line}");
-    let Some(file) = std::env::var_os(SKIP_FILE).filter(|file| !file.is_empty()) else { return };
+    let Some(file) = std::env::var_os(SKIP_FILE).filter(|file| !file.is_empty()) else {
+        return;
+    };
     if let Err(error) = append(Path::new(&file), &line) {
         // A skip that nobody counts would pass for a success.
-        panic!("{SKIP_FILE} ({}) cannot be written: {error}", Path::new(&file).display());
+        panic!(
+            "{SKIP_FILE} ({}) cannot be written: {error}",
+            Path::new(&file).display()
+        );
     }
 }
 
 fn append(file: &Path, line: &str) -> std::io::Result<()> {
-    OpenOptions::new().append(true).create(true).open(file)?.write_all(line.as_bytes())
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(file)?
+        .write_all(line.as_bytes())
 }
 
 /// One line, whatever the reason holds: the file is read line by line.
@@ -52,7 +65,9 @@ fn binary() -> String {
     let exe = std::env::current_exe().unwrap_or_default();
     let stem = exe.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     match stem.rsplit_once('-') {
-        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => name.to_owned(),
+        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
+            name.to_owned()
+        }
         _ => stem,
     }
 }
@@ -63,7 +78,10 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line() {
-        assert_eq!(line("SKIP", "bin", "mod::test", "no\n  Go"), "SKIP bin::mod::test: no Go\n");
+        assert_eq!(
+            line("SKIP", "bin", "mod::test", "no\n  Go"),
+            "SKIP bin::mod::test: no Go\n"
+        );
     }
 
     #[test]

@@ -113,12 +113,18 @@ fn sleeps(path: &str, lines: &[Line]) -> Vec<Finding> {
     } else {
         first_test_line(lines)
     };
+    // A function of that name that the file itself defines does something else.
+    let own = lines.iter().any(|line| has_word(&line.code, "fn sleep"));
     let mut findings = Vec::new();
     for (index, line) in lines.iter().enumerate().skip(first) {
-        if !["sleep(", "sleep_until(", "sleep_ms("]
+        let qualified = ["time::sleep", "thread::sleep"]
             .iter()
-            .any(|call| has_word(&line.code, call))
-        {
+            .any(|path| line.code.contains(path));
+        let bare = ["sleep(", "sleep_until("]
+            .iter()
+            .any(|call| has_word(&line.code, call));
+        let imported = line.code.trim_start().starts_with("use ");
+        if imported || !(qualified || (bare && !own)) {
             continue;
         }
         // The line itself, or the comment lines right above it.
@@ -242,6 +248,17 @@ mod tests {
         );
         let inline = format!("fn f() {{\n{call}}}\n\n#[cfg(test)]\nmod tests {{\n{call}}}\n");
         assert_eq!(rules("a/src/b.rs", &inline), [("sleep", 7)]);
+        assert_eq!(
+            rules("a/tests/b.rs", "use tokio::time::sleep;\nsleep(SHORT).await;"),
+            [("sleep", 2)]
+        );
+        assert_eq!(
+            rules(
+                "a/tests/b.rs",
+                "fn sleep(n: u32) -> Child {}\nlet child = sleep(600);"
+            ),
+            []
+        );
     }
 
     #[test]
