@@ -321,22 +321,4 @@ fn wanted(step: Step, only: &[Step]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tests_bring_the_control_plane() {
-        assert!(Step::value_variants().iter().all(|step| wanted(*step, &[])));
-        assert!(wanted(Step::ControlPlane, &[Step::Tests]));
-        assert!(!wanted(Step::ControlPlane, &[Step::Fmt]));
-        assert!(!wanted(Step::Clippy, &[Step::Tests]));
-    }
-
-    #[test]
-    fn every_step_says_what_it_is() {
-        for step in Step::value_variants() {
-            assert!(!step.name().is_empty() && !step.about().is_empty(), "{step:?}");
-        }
-        assert_eq!(Step::DocTests.name(), "doc-tests");
-    }
-}
+mod tests;

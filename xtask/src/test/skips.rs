@@ -15,7 +15,11 @@ pub(crate) struct SkipFile(PathBuf);
 
 impl SkipFile {
     pub(crate) fn create() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("kube-informer-skips-{}", std::process::id()));
+        Self::create_in(&std::env::temp_dir())
+    }
+
+    pub(crate) fn create_in(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(format!("kube-informer-skips-{}", std::process::id()));
         std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))?;
         Ok(SkipFile(path))
     }
