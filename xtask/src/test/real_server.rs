@@ -12,16 +12,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use kube_informer_testbed::binaries::{self, Tool, Unavailable, Verdict};
+use kube_informer_testbed::cluster::{E2E_DIR, KUBECONFIG_E2E};
 use kube_informer_testbed::control_plane::{ControlPlane, Options};
 use tokio::time::timeout;
 
 use super::report::Report;
-
-/// The variable that tells tests where the control plane is.
-const DIR: &str = "KUBE_INFORMER_E2E_DIR";
-
-/// The variable that names a cluster to use instead.
-const KUBECONFIG: &str = "KUBECONFIG_E2E";
 
 /// How long the servers may take until they are ready.
 const START: Duration = Duration::from_secs(180);
@@ -43,9 +38,9 @@ pub(super) enum RealServer {
 impl RealServer {
     /// Builds what is missing within `limit`, and starts the servers.
     pub(super) async fn start(&mut self, report: &mut Report, limit: Duration) -> anyhow::Result<()> {
-        if let Some(kubeconfig) = std::env::var_os(KUBECONFIG).filter(|value| !value.is_empty()) {
+        if let Some(kubeconfig) = std::env::var_os(KUBECONFIG_E2E).filter(|value| !value.is_empty()) {
             println!(
-                "the tests use the cluster of {KUBECONFIG}={}",
+                "the tests use the cluster of {KUBECONFIG_E2E}={}",
                 kubeconfig.display()
             );
             *self = RealServer::Given;
@@ -106,7 +101,7 @@ impl RealServer {
     /// What the tests need to know.
     pub(super) fn environment(&self) -> Option<(&'static str, PathBuf)> {
         match self {
-            RealServer::Running(plane) => Some((DIR, plane.dir().to_owned())),
+            RealServer::Running(plane) => Some((E2E_DIR, plane.dir().to_owned())),
             RealServer::None | RealServer::Given | RealServer::Unavailable(_) => None,
         }
     }
