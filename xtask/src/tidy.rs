@@ -9,7 +9,7 @@
 //! | `sleep` | tests wait for conditions; `// tidy: allow-sleep WHY` on the line or above it excepts one |
 //! | `links` | a Markdown link to a file of the repository finds it |
 //! | `commands` | every shell block of a document says whether the tests run it ([`crate::docs`]) |
-//! | `packages` | who may depend on whom; every package takes the workspace's lints |
+//! | `packages` | who may depend on whom, what nobody may; every package takes the workspace's lints |
 //! | `workqueue` | the work queue imports no sibling module |
 //! | `ci` | `.ci/run` runs the README's test command and nothing else |
 //! | `size` | a file over 600 lines is listed; a warning, not an error |

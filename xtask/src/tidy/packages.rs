@@ -1,4 +1,5 @@
-//! `packages`: who may depend on whom, and that every package takes the workspace's lints.
+//! `packages`: who may depend on whom, what nobody may, and that every package takes the
+//! workspace's lints.
 //!
 //! Dependencies count in every form (normal, build, development) and through other
 //! packages of the workspace.
@@ -125,7 +126,26 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
             findings.push(Finding::new("packages", &package.manifest, 0, message));
         }
     }
+    findings.extend(banned(tree));
     findings
+}
+
+/// What `deny.toml` bans is not in `Cargo.lock`; cargo-deny would say so too, where it is installed.
+fn banned(tree: &Tree) -> Vec<Finding> {
+    let deny = tree.get("deny.toml").unwrap_or_default();
+    let bans: Vec<&str> = deny
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("{ crate = \"")?.split('"').next())
+        .collect();
+    let lock = tree.get("Cargo.lock").unwrap_or_default();
+    (1..)
+        .zip(lock.lines())
+        .filter_map(|(number, line)| Some((number, line.strip_prefix("name = \"")?.strip_suffix('"')?)))
+        .filter(|(_, name)| bans.contains(name))
+        .map(|(number, name)| {
+            Finding::new("packages", "Cargo.lock", number, format!("deny.toml bans {name}"))
+        })
+        .collect()
 }
 
 /// All that `package` reaches through packages of the workspace.
@@ -186,6 +206,15 @@ mod tests {
             findings.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(),
             ["a/Cargo.toml"]
         );
+    }
+
+    #[test]
+    fn a_banned_package_is_found() {
+        let deny = "[bans]\ndeny = [\n    { crate = \"openssl\", reason = \"one TLS\" },\n]\n";
+        let lock = "[[package]]\nname = \"openssl\"\n[[package]]\nname = \"openssl-probe\"\n";
+        let findings = banned(&Tree::of(&[("deny.toml", deny), ("Cargo.lock", lock)]));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].line, 2);
     }
 
     #[test]
