@@ -13,6 +13,9 @@
 //! prints: its lines must be found in the output, in order. `…` stands for anything
 //! within a line, and alone on a line for any lines. Lines between may be left out.
 //!
+//! Rust blocks are doc tests: the crate that a README belongs to includes it in its own
+//! documentation. `skip: WHY` excepts one.
+//!
 //! Finding and matching are here, without I/O but for [`run`].
 
 use std::ops::ControlFlow;
@@ -66,6 +69,21 @@ pub(crate) struct Fence {
     pub(crate) lines: Vec<String>,
     /// The content of the `<!-- test: … -->` above it.
     directive: Option<String>,
+}
+
+impl Fence {
+    fn is_rust(&self) -> bool {
+        self.language == "rust"
+    }
+}
+
+/// The line of the first Rust block that must be a doc test.
+pub(crate) fn rust_block(text: &str) -> Option<usize> {
+    let excepted = |fence: &Fence| fence.directive.as_deref().and_then(reason).is_some();
+    fences(text)
+        .iter()
+        .find(|fence| fence.is_rust() && !excepted(fence))
+        .map(|fence| fence.line)
 }
 
 /// Languages that mean a shell; `sh` is the one that is allowed.
@@ -123,6 +141,8 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, Vec<Mistake>> {
                 }
                 _ => mistake("`test: output` belongs right after the shell block that prints it"),
             }
+        } else if fence.is_rust() && directive.is_some_and(|directive| reason(directive).is_some()) {
+            // Excepted from being a doc test.
         } else if let Some(other) = directive {
             mistake(&format!(
                 "`test: {other}` above a block that is neither `sh` nor its output"

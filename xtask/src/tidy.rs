@@ -8,7 +8,7 @@
 //! | `ignore` | an ignored test says why |
 //! | `sleep` | tests wait for conditions; `// tidy: allow-sleep WHY` on the line or above it excepts one |
 //! | `links` | a Markdown link to a file of the repository finds it |
-//! | `commands` | every shell block of a document says whether the tests run it ([`crate::docs`]) |
+//! | `commands` | every shell block of a document says whether the tests run it, every Rust block is a doc test ([`crate::docs`]) |
 //! | `packages` | who may depend on whom, what nobody may; every package takes the workspace's lints |
 //! | `workqueue` | the work queue imports no sibling module |
 //! | `ci` | `.ci/run` runs the README's test command and nothing else |
@@ -17,6 +17,7 @@
 //! The rules are functions from a [`Tree`] to findings, without I/O. A rule that cannot
 //! read what it needs reports that; it never passes silently.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -109,17 +110,41 @@ fn check(tree: &Tree, packages: &[packages::Package]) -> Vec<Finding> {
     findings
 }
 
-/// Every shell block follows the rules of [`crate::docs`].
+/// Every shell block follows the rules of [`crate::docs`], every Rust block is a doc test.
 fn commands(tree: &Tree) -> Vec<Finding> {
-    tree.with_extension("md")
-        .flat_map(|(path, text)| {
-            let mistakes = crate::docs::blocks(text).err().unwrap_or_default();
-            mistakes
-                .into_iter()
-                .map(|m| Finding::new("commands", path, m.line, m.message))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let included = included(tree);
+    let mut findings = Vec::new();
+    for (path, text) in tree.with_extension("md") {
+        for mistake in crate::docs::blocks(text).err().unwrap_or_default() {
+            findings.push(Finding::new("commands", path, mistake.line, mistake.message));
+        }
+        if let Some(line) = crate::docs::rust_block(text)
+            && !included.contains(path)
+        {
+            let message =
+                "a Rust block that no crate includes with `#![doc = include_str!(…)]` is never compiled";
+            findings.push(Finding::new("commands", path, line, message));
+        }
+    }
+    findings
+}
+
+/// The documents that crates include in their own documentation.
+fn included(tree: &Tree) -> BTreeSet<String> {
+    let mut included = BTreeSet::new();
+    for (path, text) in tree.with_extension("rs") {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for line in text
+            .lines()
+            .filter(|line| line.trim_start().starts_with('#') && line.contains("doc = "))
+        {
+            let target = line
+                .split_once("include_str!(\"")
+                .and_then(|(_, rest)| rest.split('"').next());
+            included.extend(target.map(|target| modules::join(folder, target)));
+        }
+    }
+    included
 }
 
 /// The one test command.
@@ -159,6 +184,15 @@ mod tests {
         let tree = Tree::of(&[("README.md", "# A\n\n```sh\nls\n```\n")]);
         let findings = commands(&tree);
         assert_eq!((findings[0].rule, findings[0].line), ("commands", 3));
+    }
+
+    #[test]
+    fn a_rust_block_that_is_never_compiled_is_found() {
+        let readme = ("a/README.md", "```rust\nfn main() {}\n```\n");
+        let findings = commands(&Tree::of(&[readme, ("a/src/lib.rs", "//! A.\n")]));
+        assert_eq!((findings[0].rule, findings[0].line), ("commands", 1));
+        let lib = ("a/src/lib.rs", "#![doc = include_str!(\"../README.md\")]\n");
+        assert_eq!(commands(&Tree::of(&[readme, lib])), []);
     }
 
     #[test]

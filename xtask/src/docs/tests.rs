@@ -85,6 +85,13 @@ fn output_without_a_command_is_a_mistake() {
 }
 
 #[test]
+fn rust_blocks_are_found_unless_excepted() {
+    assert_eq!(rust_block("# A\n```rust,no_run\nfn main() {}\n```\n"), Some(2));
+    let excepted = "<!-- test: skip: not valid on purpose -->\n```rust\n```\n";
+    assert_eq!((rust_block(excepted), blocks(excepted)), (None, Ok(vec![])));
+}
+
+#[test]
 fn a_fence_inside_a_longer_fence_is_text() {
     assert_eq!(blocks("````text\n```sh\nls\n```\n````\n"), Ok(vec![]));
 }

@@ -126,8 +126,26 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
             findings.push(Finding::new("packages", &package.manifest, 0, message));
         }
     }
+    findings.extend(packages.iter().filter_map(|package| readme(tree, package)));
     findings.extend(banned(tree));
     findings
+}
+
+/// The README that a package names is there: without it, it cannot be published.
+fn readme(tree: &Tree, package: &Package) -> Option<Finding> {
+    let manifest = tree.get(&package.manifest)?;
+    let line = manifest.lines().find_map(|line| line.strip_prefix("readme"))?;
+    let file = line.split('"').nth(1)?;
+    let folder = package.manifest.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let missing = !tree.has(&super::modules::join(folder, file));
+    missing.then(|| {
+        Finding::new(
+            "packages",
+            &package.manifest,
+            0,
+            format!("names {file}, which is not there"),
+        )
+    })
 }
 
 /// What `deny.toml` bans is not in `Cargo.lock`; cargo-deny would say so too, where it is installed.
@@ -205,6 +223,26 @@ mod tests {
         assert_eq!(
             findings.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(),
             ["a/Cargo.toml"]
+        );
+    }
+
+    #[test]
+    fn a_readme_that_is_not_there_is_found() {
+        let manifest = format!("{LINTS}\n[package]\nreadme = \"README.md\"\n");
+        let package = package("a", &[]);
+        assert!(
+            readme(
+                &Tree::of(&[("a/Cargo.toml", &manifest), ("README.md", "")]),
+                &package
+            )
+            .is_some()
+        );
+        assert!(
+            readme(
+                &Tree::of(&[("a/Cargo.toml", &manifest), ("a/README.md", "")]),
+                &package
+            )
+            .is_none()
         );
     }
 
