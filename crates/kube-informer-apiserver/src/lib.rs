@@ -6,16 +6,32 @@
 //!
 //! The modules, in the order a request passes them.
 
-// The way in and out: sockets, TLS, who is asking, what is asked for, in which form.
+// The way in: sockets, TLS, one service.
+mod accept;
+mod server;
+mod service;
+mod tls;
+
+// What is asked, by whom, in which form.
+mod auth;
+mod handler;
+mod kubeconfig;
+mod listing;
+mod negotiate;
+mod request;
 
 // What exists: kinds as data, their schemas, custom resources.
 mod crd;
 mod discovery;
 mod kinds;
 mod openapi;
+mod registry;
 mod schema;
 
-// What a write goes through, as pure functions over JSON.
+// The verbs, and what every write goes through.
+mod admission;
+mod api;
+mod convert;
 mod defaults;
 mod managed_fields;
 mod patch;
@@ -23,8 +39,18 @@ mod strategy;
 mod validation;
 
 // What is kept, and who is told.
+mod housekeeping;
+mod object;
 mod selector;
-mod status;
+mod store;
+mod watch;
 
-// How it is shown.
+// The way out.
+mod body;
+mod render;
+mod status;
 mod table;
+
+pub use self::body::{Body, Cut};
+pub use self::server::{Builder, Server, ServerError, Stats};
+pub use self::service::Service;

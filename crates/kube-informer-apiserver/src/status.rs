@@ -16,6 +16,8 @@ pub(crate) struct ApiError {
     pub(crate) details: Option<Box<Details>>,
     /// Sent as a `Retry-After` header as well.
     pub(crate) retry_after: Option<u32>,
+    /// A `continue` token that goes on without consistency.
+    pub(crate) next_page: Option<String>,
 }
 
 /// What the error is about.
@@ -164,7 +166,7 @@ pub(crate) fn qualified(group: &str, name: &str) -> String {
 
 impl ApiError {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after: None }
+        Self { code, reason, message: message.into(), details: None, retry_after: None, next_page: None }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -277,6 +279,9 @@ impl ApiError {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(next) = &self.next_page {
+            status["metadata"]["continue"] = next.clone().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json(self.retry_after);

@@ -1,0 +1,132 @@
+//! Connections: HTTP/1.1 and HTTP/2, with TLS or without, until the server stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch as channel};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::service::Service;
+
+/// More connections than this wait in the kernel's queue.
+const CONNECTIONS: usize = 10_000;
+/// A client that opens a TLS connection and says nothing is dropped.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Takes connections while `gate` is true; ends them all when it turns false, or when `stopping` is true,
+/// after `grace`.
+pub(crate) async fn run(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    service: Service,
+    mut gate: channel::Receiver<bool>,
+    mut stopping: channel::Receiver<bool>,
+    grace: Duration,
+) {
+    let Ok(address) = listener.local_addr() else { return };
+    let mut listener = Some(listener);
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    while !*stopping.borrow() {
+        if !*gate.borrow_and_update() {
+            listener = None;
+            connections.abort_all();
+        } else if listener.is_none() {
+            match rebind(address) {
+                Ok(again) => listener = Some(again),
+                Err(error) => {
+                    tracing::warn!(%address, %error, "cannot listen again yet");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            }
+        }
+        tokio::select! {
+            _ = stopping.changed() => {}
+            changed = gate.changed() => if changed.is_err() { break },
+            Some(_) = connections.join_next() => {}
+            accepted = accept(listener.as_ref(), &places) => {
+                let (stream, place) = accepted;
+                let (tls, service, stopping) = (tls.clone(), service.clone(), stopping.clone());
+                connections.spawn(async move {
+                    serve(stream, tls, service, stopping).await;
+                    drop(place);
+                });
+            }
+        }
+    }
+    drop(listener);
+    let ended = tokio::time::timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
+    if ended.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+fn rebind(address: std::net::SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(1024)
+}
+
+async fn accept(
+    listener: Option<&TcpListener>,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, Option<tokio::sync::OwnedSemaphorePermit>) {
+    let Some(listener) = listener else { return std::future::pending().await };
+    let place = Arc::clone(places).acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, place),
+            Err(error) => {
+                // Out of file descriptors, or the client left already: neither ends the server.
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    service: Service,
+    mut stopping: channel::Receiver<bool>,
+) {
+    // Small watch events must not wait for more to come.
+    let _: std::io::Result<()> = stream.set_nodelay(true);
+    let builder = auto::Builder::new(TokioExecutor::new());
+    macro_rules! serve {
+        ($io:expr) => {{
+            let connection = builder.serve_connection($io, service);
+            tokio::pin!(connection);
+            let mut asked = false;
+            loop {
+                tokio::select! {
+                    result = connection.as_mut() => {
+                        if let Err(error) = result {
+                            tracing::debug!(%error, "connection ended");
+                        }
+                        return;
+                    }
+                    _ = stopping.wait_for(|stopping| *stopping), if !asked => {
+                        asked = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                }
+            }
+        }};
+    }
+    match tls {
+        None => serve!(TokioIo::new(stream)),
+        Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve!(TokioIo::new(stream)),
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake timed out"),
+        },
+    }
+}

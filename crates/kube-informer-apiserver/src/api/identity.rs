@@ -1,0 +1,119 @@
+//! What the server gives away once: UIDs, generated names, cluster IPs, node ports; and the time.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Names that people can tell apart and that spell nothing.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The longest base that still leaves room for a suffix.
+const LONGEST_BASE: usize = 63 - SUFFIX;
+const SUFFIX: usize = 5;
+
+/// Source of everything unique; the same seed gives the same sequence.
+pub(crate) struct Identity {
+    state: Mutex<State>,
+}
+
+struct State {
+    random: u64,
+    next_address: u32,
+    next_port: u16,
+}
+
+impl Identity {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: Mutex::new(State { random: seed, next_address: 1, next_port: 30_000 }) }
+    }
+
+    /// A version 4 UUID.
+    pub(crate) fn uid(&self) -> String {
+        let (a, b) = (self.random(), self.random());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            a >> 32,
+            (a >> 16) & 0xffff,
+            a & 0x0fff,
+            0x8000 | ((b >> 48) & 0x3fff),
+            b & 0xffff_ffff_ffff,
+        )
+    }
+
+    /// `base` and five random characters.
+    pub(crate) fn name(&self, base: &str) -> String {
+        let cut = base.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= LONGEST_BASE);
+        let mut name = base[..cut.last().unwrap_or(0)].to_owned();
+        let mut random = self.random();
+        for _ in 0..SUFFIX {
+            let at = (random % ALPHABET.len() as u64) as usize;
+            name.push(char::from(ALPHABET[at]));
+            random /= ALPHABET.len() as u64;
+        }
+        name
+    }
+
+    /// The next free address of the service range 10.96.0.0/12.
+    pub(crate) fn cluster_ip(&self) -> String {
+        let mut state = self.lock();
+        let at = state.next_address;
+        state.next_address = (state.next_address + 1) % (1 << 20);
+        let address = std::net::Ipv4Addr::from(u32::from(std::net::Ipv4Addr::new(10, 96, 0, 0)) + at);
+        address.to_string()
+    }
+
+    /// The next node port of 30000–32767.
+    pub(crate) fn node_port(&self) -> u16 {
+        let mut state = self.lock();
+        let port = state.next_port;
+        state.next_port = if port >= 32_767 { 30_000 } else { port + 1 };
+        port
+    }
+
+    /// SplitMix64.
+    fn random(&self) -> u64 {
+        let mut state = self.lock();
+        state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Now, in the form of `creationTimestamp`.
+pub(crate) fn now() -> String {
+    seconds(jiff::Timestamp::now())
+}
+
+/// RFC 3339 without fractions.
+pub(crate) fn seconds(time: jiff::Timestamp) -> String {
+    jiff::Timestamp::from_second(time.as_second()).unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_names_and_uids() {
+        let (a, b) = (Identity::new(7), Identity::new(7));
+        assert_eq!((a.uid(), a.name("web-")), (b.uid(), b.name("web-")));
+        assert_ne!(a.uid(), a.uid());
+    }
+
+    #[test]
+    fn a_generated_name_is_never_longer_than_a_label() {
+        let name = Identity::new(1).name(&"é".repeat(60));
+        assert!(name.len() <= 63, "{name}");
+    }
+
+    #[test]
+    fn uids_are_version_4_uuids() {
+        let uid = Identity::new(3).uid();
+        let parts: Vec<usize> = uid.split('-').map(str::len).collect();
+        assert_eq!(parts, [8, 4, 4, 4, 12]);
+        assert_eq!(&uid[14..15], "4");
+    }
+}

@@ -1,0 +1,135 @@
+//! The parts of an object that have an endpoint of their own, and what is only ever posted.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Api, DeleteOptions, WriteOptions, text};
+use crate::crd;
+use crate::kinds::Resource;
+use crate::object::{Stored, metadata_mut};
+use crate::status::ApiError;
+
+/// What of an object a write is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    Status,
+    Scale,
+    /// The finalizers of a namespace.
+    Finalize,
+}
+
+impl Part {
+    /// The part that a subresource name stands for, where it is one.
+    pub(crate) fn of(subresource: &str) -> Option<Self> {
+        match subresource {
+            "" => Some(Self::Whole),
+            "status" => Some(Self::Status),
+            "scale" => Some(Self::Scale),
+            "finalize" => Some(Self::Finalize),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "",
+            Self::Status => "status",
+            Self::Scale => "scale",
+            Self::Finalize => "finalize",
+        }
+    }
+}
+
+impl Api {
+    /// The `Scale` of an object.
+    pub(crate) fn scale(&self, resource: &Resource, object: &Stored) -> Result<Value, ApiError> {
+        crd::scale_get(resource, &object.value_as(resource))
+    }
+
+    /// Sets the `Scale` of an object; `change` is given the current one.
+    pub(crate) fn set_scale(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        name: &str,
+        options: &WriteOptions,
+        mut change: impl FnMut(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Value, ApiError> {
+        let (stored, _) = self.update(resource, namespace, name, Part::Scale, options, |object| {
+            let mut object = object.cloned().unwrap_or_default();
+            let scale = change(&crd::scale_get(resource, &object)?)?;
+            crd::scale_set(resource, &mut object, &scale)?;
+            for pinned in ["resourceVersion", "uid"] {
+                let given = text(&scale, &format!("/metadata/{pinned}"));
+                if !given.is_empty() {
+                    metadata_mut(&mut object).insert(pinned.into(), given.into());
+                }
+            }
+            Ok(object)
+        })?;
+        self.scale(resource, &stored)
+    }
+
+    /// `pods/binding`: what a scheduler does.
+    pub(crate) fn bind(
+        &self,
+        pods: &Arc<Resource>,
+        namespace: &str,
+        name: &str,
+        binding: &Value,
+        options: &WriteOptions,
+    ) -> Result<Value, ApiError> {
+        let node = text(binding, "/target/name");
+        if node.is_empty() {
+            let error = crate::status::FieldError::required("target.name", "");
+            return Err(ApiError::invalid("", "Binding", name, &[error]));
+        }
+        self.update(pods, namespace, name, Part::Status, options, |pod| {
+            let mut pod = pod.cloned().unwrap_or_default();
+            let bound = text(&pod, "/spec/nodeName");
+            if !bound.is_empty() {
+                let why = format!("pod {name} is already assigned to node {bound:?}");
+                return Err(ApiError::conflict("", "pods/binding", name, &why));
+            }
+            pod["spec"]["nodeName"] = node.into();
+            set_condition(&mut pod, "PodScheduled", "True");
+            Ok(pod)
+        })?;
+        Ok(success(201))
+    }
+
+    /// `pods/eviction`: a deletion that disruption budgets may forbid.
+    pub(crate) fn evict(
+        &self,
+        pods: &Arc<Resource>,
+        namespace: &str,
+        name: &str,
+        eviction: &Value,
+    ) -> Result<Value, ApiError> {
+        let options = DeleteOptions::read(eviction.get("deleteOptions"))?;
+        self.delete(pods, namespace, name, &options)?;
+        Ok(success(201))
+    }
+}
+
+fn set_condition(object: &mut Value, kind: &str, status: &str) {
+    let condition = json!({ "type": kind, "status": status, "lastProbeTime": null,
+        "lastTransitionTime": super::identity::now() });
+    if !object["status"].is_object() {
+        object["status"] = json!({});
+    }
+    match &mut object["status"]["conditions"] {
+        Value::Array(all) => {
+            all.retain(|c| text(c, "/type") != kind);
+            all.push(condition);
+        }
+        other => *other = json!([condition]),
+    }
+}
+
+/// A `Status` that says that it worked.
+pub(crate) fn success(code: u16) -> Value {
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code })
+}

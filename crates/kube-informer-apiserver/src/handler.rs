@@ -1,0 +1,161 @@
+//! From a parsed HTTP request to an answer.
+//!
+//! One request at a time, no state of its own. Whatever goes wrong becomes a `Status` with the real
+//! server's code; nothing that a client sends makes it panic.
+
+mod documents;
+mod resources;
+mod reviews;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING};
+use http::{Method, Request, Response, StatusCode};
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::auth::{Tokens, User};
+use crate::body::Body;
+use crate::negotiate;
+use crate::request::{self, Query, Route};
+use crate::status::ApiError;
+
+/// From this size on answers are compressed for those who take it, as on the real server.
+const WORTH_COMPRESSING: u64 = 128 * 1024;
+
+/// What can be set.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) bookmark_interval: Duration,
+    pub(crate) body_limit: usize,
+}
+
+/// Answers requests.
+pub(crate) struct Handler {
+    pub(crate) api: Arc<Api>,
+    pub(crate) tokens: Tokens,
+    pub(crate) settings: Settings,
+}
+
+/// An answer on its way out.
+pub(crate) struct Reply {
+    status: StatusCode,
+    body: Body,
+    text: bool,
+    warnings: Vec<String>,
+    retry_after: Option<u32>,
+    /// Watches are sent event by event, never compressed.
+    compressible: bool,
+    /// Marked as such in the media type, or clients fall back to the old form.
+    aggregated_discovery: bool,
+}
+
+impl Reply {
+    fn json(status: u16, body: impl Into<Bytes>) -> Self {
+        Self::body(status, Body::whole(body))
+    }
+
+    fn value(status: u16, value: &Value) -> Self {
+        Self::json(status, value.to_string())
+    }
+
+    fn body(status: u16, body: Body) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { status, body, text: false, warnings: Vec::new(), retry_after: None, compressible: true, aggregated_discovery: false }
+    }
+
+    fn text(status: u16, text: impl Into<Bytes>) -> Self {
+        Self { text: true, ..Self::json(status, text) }
+    }
+
+    fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
+    }
+}
+
+impl From<ApiError> for Reply {
+    fn from(error: ApiError) -> Self {
+        let mut reply = Self::value(error.code, &error.to_json());
+        reply.retry_after = error.retry_after;
+        reply
+    }
+}
+
+/// A request whose body has been read.
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) headers: &'a http::HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) body: &'a Bytes,
+    pub(crate) user: User,
+}
+
+impl Handler {
+    /// Answers a request.
+    pub(crate) async fn handle(&self, request: Request<Bytes>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let reply = match self.answer(&parts, &body).await {
+            Ok(reply) => reply,
+            Err(error) => error.into(),
+        };
+        finish(reply, &parts.headers, parts.method == Method::HEAD)
+    }
+
+    /// Refuses a request that could not be read.
+    pub(crate) fn refuse(&self, parts: &http::request::Parts, error: ApiError) -> Response<Body> {
+        finish(error.into(), &parts.headers, parts.method == Method::HEAD)
+    }
+
+    async fn answer(&self, parts: &http::request::Parts, body: &Bytes) -> Result<Reply, ApiError> {
+        let route = request::route(parts.uri.path())?;
+        let user = match &route {
+            // Load balancers ask without a token.
+            Route::Other(path) if documents::is_public(path) => User::anonymous(),
+            _ => self.tokens.authenticate(&parts.headers)?,
+        };
+        let query = Query::of(&parts.uri);
+        let asked = Asked { method: &parts.method, headers: &parts.headers, query, body, user };
+        match route {
+            Route::Resource(target) => self.resource(&asked, &target).await,
+            other => self.document(&asked, &other),
+        }
+    }
+}
+
+/// Writes the headers; compresses where that is wanted and worth it.
+fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response<Body> {
+    let exact = http_body::Body::size_hint(&reply.body).exact();
+    let big = exact.is_none_or(|size| size > WORTH_COMPRESSING);
+    let gzip = reply.compressible && big && !head && negotiate::takes_gzip(headers);
+    let body = match (head, gzip) {
+        (true, _) => Body::whole(Bytes::new()),
+        (false, true) => reply.body.gzipped(),
+        (false, false) => reply.body,
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = reply.status;
+    let media = match (reply.text, reply.aggregated_discovery) {
+        (true, _) => "text/plain; charset=utf-8",
+        (false, true) => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        (false, false) => "application/json",
+    };
+    let out = response.headers_mut();
+    out.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    out.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if gzip {
+        out.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        out.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    if let Some(seconds) = reply.retry_after {
+        out.insert(RETRY_AFTER, seconds.into());
+    }
+    for warning in reply.warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            out.append(WARNING, value);
+        }
+    }
+    response
+}

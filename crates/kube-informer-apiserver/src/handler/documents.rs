@@ -1,0 +1,54 @@
+//! Everything that is not about a resource: discovery, OpenAPI, version, health.
+
+use http::Method;
+use serde_json::Value;
+
+use super::{Asked, Handler, Reply};
+use crate::negotiate::{self, Answer};
+use crate::request::Route;
+use crate::status::ApiError;
+use crate::{discovery, openapi};
+
+/// Answered without a token.
+pub(super) fn is_public(path: &str) -> bool {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    matches!(first, "healthz" | "livez" | "readyz" | "version")
+}
+
+impl Handler {
+    pub(super) fn document(&self, asked: &Asked<'_>, route: &Route) -> Result<Reply, ApiError> {
+        if !matches!(*asked.method, Method::GET | Method::HEAD) {
+            return Err(ApiError::method_not_allowed());
+        }
+        let resources = self.api.registry.all();
+        let found = |document: Option<Value>| match document {
+            Some(document) => Ok(Reply::value(200, &document)),
+            None => Err(ApiError::unknown_path()),
+        };
+        match route {
+            Route::Groups { legacy } => {
+                let document = match (negotiate::answer(asked.headers)?, legacy) {
+                    (Answer::Discovery, legacy) => discovery::aggregated(&resources, *legacy),
+                    (_, true) => discovery::api_versions(),
+                    (_, false) => discovery::group_list(&resources),
+                };
+                let mut reply = Reply::value(200, &document);
+                reply.aggregated_discovery = negotiate::answer(asked.headers)? == Answer::Discovery;
+                Ok(reply)
+            }
+            Route::Group(group) => found(discovery::group(&resources, group)),
+            Route::Version { group, version } => found(discovery::resource_list(&resources, group, version)),
+            Route::Other(path) => match path.as_str() {
+                "/version" => Ok(Reply::value(200, &discovery::version())),
+                "" | "/index.html" => Ok(Reply::value(200, &discovery::paths(&resources))),
+                "/openapi/v3" => Ok(Reply::value(200, &openapi::index(&resources))),
+                path if path.starts_with("/openapi/v3/") => {
+                    found(openapi::document(&resources, &path["/openapi/v3/".len()..]))
+                }
+                path if is_public(path) => Ok(Reply::text(200, "ok")),
+                _ => Err(ApiError::unknown_path()),
+            },
+            Route::Resource(_) => Err(ApiError::unknown_path()),
+        }
+    }
+}

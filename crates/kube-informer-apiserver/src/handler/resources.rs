@@ -1,0 +1,409 @@
+//! The verbs over HTTP: from method, path, query and body to the calls of [`crate::api`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use serde_json::{Value, json};
+
+use super::{Asked, Handler, Reply};
+use crate::admission::{self, FieldValidation};
+use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
+use crate::body::Body;
+use crate::kinds::Resource;
+use crate::listing;
+use crate::negotiate::{self, Answer};
+use crate::object::{Form, Stored};
+use crate::patch;
+use crate::registry::bucket_of;
+use crate::render::{self, TableForm};
+use crate::request::Target;
+use crate::schema::Schema;
+use crate::status::{ApiError, FieldError};
+use crate::strategy;
+use crate::table::IncludeObject;
+use crate::watch::{WatchForm, WatchRequest};
+
+/// A watch without a timeout ends after this long.
+const LONGEST_WATCH: Duration = Duration::from_secs(30 * 60);
+
+impl Handler {
+    pub(super) async fn resource(&self, asked: &Asked<'_>, target: &Target) -> Result<Reply, ApiError> {
+        let found = self.api.registry.find(&target.group, &target.version, &target.plural);
+        let resource = found.ok_or_else(ApiError::unknown_path)?;
+        if resource.namespaced == target.namespace.is_empty() && !target.name.is_empty() {
+            return Err(ApiError::unknown_path());
+        }
+        if !resource.namespaced && !target.namespace.is_empty() {
+            return Err(ApiError::unknown_path());
+        }
+        let at = At { asked, target, resource };
+        if !at.target.subresource.is_empty() {
+            return self.subresource(&at).await;
+        }
+        let watch = at.target.watch || asked.query.flag("watch");
+        let verb = match (asked.method, target.name.is_empty()) {
+            (&Method::GET | &Method::HEAD, _) if watch => "watch",
+            (&Method::GET | &Method::HEAD, true) => "list",
+            (&Method::GET | &Method::HEAD, false) => "get",
+            (&Method::POST, true) => "create",
+            (&Method::PUT, false) => "update",
+            (&Method::PATCH, false) => "patch",
+            (&Method::DELETE, false) => "delete",
+            (&Method::DELETE, true) => "deletecollection",
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        if !at.resource.verbs.iter().any(|v| v == verb) {
+            return Err(ApiError::method_not_allowed());
+        }
+        match verb {
+            "watch" => self.watch(&at).await,
+            "list" => self.list(&at).await,
+            "get" => self.get(&at).await,
+            "create" => self.create(&at),
+            "update" => self.update(&at, Part::Whole),
+            "patch" => self.patch(&at, Part::Whole),
+            "delete" => self.delete(&at),
+            _ => self.delete_collection(&at),
+        }
+    }
+
+    async fn get(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let stored = self.read(at).await?;
+        at.reply(200, &stored)
+    }
+
+    async fn read(&self, at: &At<'_>) -> Result<Arc<Stored>, ApiError> {
+        let version = at.asked.query.get("resourceVersion");
+        if let Ok(version) = version.parse::<u64>() {
+            listing::reach(&self.api, version).await?;
+        }
+        self.api.get(&at.resource, &at.target.namespace, &at.target.name)
+    }
+
+    async fn list(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let selection = listing::selection(&at.resource, &at.target.namespace, "", &at.asked.query)?;
+        let page = listing::page(&self.api, &at.resource, &selection, &at.asked.query).await?;
+        let meta = page.meta();
+        let body = render::list(&at.resource, page.objects, &meta, at.answer()?, at.table_form()?);
+        Ok(Reply::body(200, body))
+    }
+
+    async fn watch(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let query = &at.asked.query;
+        let selection = listing::selection(&at.resource, &at.target.namespace, &at.target.name, query)?;
+        let start = listing::start(&self.api, query).await?;
+        let timeout = query.number("timeoutSeconds")?.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0);
+        let form = match at.answer()? {
+            Answer::Table => WatchForm::Table(at.table_form()?),
+            Answer::Metadata => WatchForm::Shared(Form::Metadata),
+            _ => WatchForm::Shared(Form::Object),
+        };
+        let watch = self.api.watch(WatchRequest {
+            bucket: bucket_of(&at.resource),
+            resource: Arc::clone(&at.resource),
+            selection,
+            start,
+            form,
+            bookmarks: query.flag("allowWatchBookmarks"),
+            timeout: timeout.map_or(LONGEST_WATCH, Duration::from_secs),
+            bookmark_interval: self.settings.bookmark_interval,
+        });
+        let frames = futures_util::stream::unfold(watch, |mut watch| async move {
+            let frame = watch.next().await?;
+            Some((frame, watch))
+        });
+        Ok(Reply { compressible: false, ..Reply::body(200, Body::stream(frames)) })
+    }
+
+    fn create(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        at.check_media()?;
+        if at.resource.namespaced && at.target.namespace.is_empty() {
+            return Err(ApiError::method_not_allowed());
+        }
+        let options = at.write_options("CreateOptions")?;
+        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("CreateOptions")?)?;
+        if !at.resource.verbs.iter().any(|v| v == "get") {
+            return Ok(Reply::value(201, &self.review(&at.resource, object, &at.asked.user)));
+        }
+        let stored = self.api.create(&at.resource, &at.target.namespace, object, &options)?;
+        Ok(at.reply(201, &stored)?.with_warnings(warnings))
+    }
+
+    fn update(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
+        at.check_media()?;
+        let options = at.write_options("UpdateOptions")?;
+        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("UpdateOptions")?)?;
+        let (namespace, name) = (&at.target.namespace, &at.target.name);
+        let (stored, created) =
+            self.api.update(&at.resource, namespace, name, part, &options, |_| Ok(object.clone()))?;
+        Ok(at.reply(if created { 201 } else { 200 }, &stored)?.with_warnings(warnings))
+    }
+
+    fn patch(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
+        let options = at.write_options("PatchOptions")?;
+        let validation = at.field_validation("PatchOptions")?;
+        let patch = at.read_patch()?;
+        let mut warnings = Vec::new();
+        let (namespace, name) = (&at.target.namespace, &at.target.name);
+        let schema = at.resource.schema.as_ref();
+        let (stored, _) = self.api.update(&at.resource, namespace, name, part, &options, |object| {
+            let Some(object) = object else {
+                return Err(ApiError::not_found(&at.resource.group, &at.resource.plural, name));
+            };
+            let mut new = patch.apply(object, schema)?;
+            let unknown = admission::conform(&at.resource, &mut new)?;
+            warnings = admission::complain(unknown, validation)?;
+            Ok(new)
+        })?;
+        Ok(at.reply(200, &stored)?.with_warnings(warnings))
+    }
+
+    fn delete(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let options = at.delete_options()?;
+        let (resource, name) = (&at.resource, &at.target.name);
+        match self.api.delete(resource, &at.target.namespace, name, &options)? {
+            Deleted::Going(object) => at.reply(if options.cascade_asked { 202 } else { 200 }, &object),
+            Deleted::Gone(object) if strategy::returns_deleted_object(resource) => at.reply(200, &object),
+            Deleted::Gone(object) => {
+                let mut details = json!({ "name": name, "kind": resource.plural, "uid": object.uid });
+                if !resource.group.is_empty() {
+                    details["group"] = resource.group.clone().into();
+                }
+                Ok(Reply::value(200, &json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "details": details,
+                })))
+            }
+        }
+    }
+
+    fn delete_collection(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let options = at.delete_options()?;
+        let selection = listing::selection(&at.resource, &at.target.namespace, "", &at.asked.query)?;
+        let deleted = self.api.delete_all(&at.resource, &selection, &options)?;
+        let meta = json!({ "resourceVersion": self.api.store.revision().to_string() });
+        let body = render::list(&at.resource, deleted, &meta, at.answer()?, at.table_form()?);
+        Ok(Reply::body(200, body))
+    }
+
+    async fn subresource(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let name = at.target.subresource.as_str();
+        let declared = at.resource.subresources.iter().find(|s| s.name == name);
+        let declared = declared.ok_or_else(ApiError::unknown_path)?;
+        let verb = match *at.asked.method {
+            Method::GET | Method::HEAD => "get",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::POST => "create",
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        if !declared.verbs.iter().any(|v| v == verb) {
+            return Err(ApiError::method_not_allowed());
+        }
+        match (Part::of(name), verb) {
+            (Some(Part::Scale), _) => self.scale(at, verb).await,
+            (Some(_), "get") => self.get(at).await,
+            (Some(part), "update") => self.update(at, part),
+            (Some(part), "patch") => self.patch(at, part),
+            (None, "create") => self.post_to(at, name),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    async fn scale(&self, at: &At<'_>, verb: &str) -> Result<Reply, ApiError> {
+        if verb == "get" {
+            let stored = self.read(at).await?;
+            return Ok(Reply::value(200, &self.api.scale(&at.resource, &stored)?));
+        }
+        let options = at.write_options("UpdateOptions")?;
+        let patch = if verb == "patch" { Some(at.read_patch()?) } else { None };
+        let (namespace, name) = (&at.target.namespace, &at.target.name);
+        let scale = self.api.set_scale(&at.resource, namespace, name, &options, |current| match &patch {
+            Some(patch) => patch.apply(current, None),
+            None => {
+                let scale = admission::parse("Scale", at.asked.body)?;
+                let given = text(&scale, "/metadata/name");
+                if given.is_empty() || given == name { Ok(scale) } else {
+                    Err(ApiError::bad_request(format!(
+                        "the name of the object ({given}) does not match the name on the URL ({name})"
+                    )))
+                }
+            }
+        })?;
+        Ok(Reply::value(200, &scale))
+    }
+
+    fn post_to(&self, at: &At<'_>, name: &str) -> Result<Reply, ApiError> {
+        let options = at.write_options("CreateOptions")?;
+        let (namespace, of) = (&at.target.namespace, &at.target.name);
+        let body = || admission::parse(name, at.asked.body);
+        match (at.resource.plural.as_str(), name) {
+            ("pods", "binding") => {
+                Ok(Reply::value(201, &self.api.bind(&at.resource, namespace, of, &body()?, &options)?))
+            }
+            ("pods", "eviction") => Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?)),
+            ("serviceaccounts", "token") => {
+                self.api.get(&at.resource, namespace, of)?;
+                Ok(Reply::value(201, &self.service_account_token(namespace, of, body()?)))
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+}
+
+/// A request and the resource that it is about.
+struct At<'a> {
+    asked: &'a Asked<'a>,
+    target: &'a Target,
+    resource: Arc<Resource>,
+}
+
+/// A patch in one of its formats.
+enum Patch {
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Patch {
+    fn apply(&self, object: &Value, schema: Option<&Schema>) -> Result<Value, ApiError> {
+        let mut new = object.clone();
+        let result = match self {
+            Self::Json(operations) => patch::json_patch(&mut new, operations),
+            Self::Merge(patch) => patch::merge_patch(&mut new, patch),
+            Self::Strategic(patch) => patch::strategic_merge(&mut new, patch, schema),
+        };
+        result?;
+        if !new.is_object() {
+            return Err(ApiError::bad_request("the patched object is no JSON object"));
+        }
+        Ok(new)
+    }
+}
+
+impl At<'_> {
+    fn answer(&self) -> Result<Answer, ApiError> {
+        negotiate::answer(self.asked.headers)
+    }
+
+    fn table_form(&self) -> Result<TableForm, ApiError> {
+        let include = match self.asked.query.get("includeObject") {
+            "" | "Metadata" => IncludeObject::Metadata,
+            "None" => IncludeObject::None,
+            "Object" => IncludeObject::Object,
+            other => return Err(ApiError::bad_request(format!("unrecognized includeObject value: {other:?}"))),
+        };
+        Ok(TableForm { include })
+    }
+
+    fn reply(&self, status: u16, stored: &Stored) -> Result<Reply, ApiError> {
+        let bytes = render::object(&self.resource, stored, self.answer()?, self.table_form()?);
+        Ok(Reply::json(status, bytes))
+    }
+
+    /// Bodies are JSON.
+    fn check_media(&self) -> Result<(), ApiError> {
+        match self.media().as_str() {
+            "" | "application/json" => Ok(()),
+            _ => Err(unknown_format(&["application/json"])),
+        }
+    }
+
+    fn media(&self) -> String {
+        let header = self.asked.headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
+        header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    fn read_patch(&self) -> Result<Patch, ApiError> {
+        let json = || -> Result<Value, ApiError> {
+            serde_json::from_slice(self.asked.body)
+                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
+        };
+        let custom = self.resource.custom.is_some();
+        match self.media().as_str() {
+            "application/json-patch+json" => Ok(Patch::Json(json()?)),
+            "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
+            "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),
+            "application/apply-patch+yaml" => {
+                Err(ApiError::unsupported_media_type("server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch"))
+            }
+            _ if custom => Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"])),
+            _ => Err(unknown_format(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/strategic-merge-patch+json",
+            ])),
+        }
+    }
+
+    /// Who writes, and whether for real.
+    fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {
+        let query = &self.asked.query;
+        let dry_run = match query.get("dryRun") {
+            "" => false,
+            "All" => true,
+            other => {
+                let error = FieldError::not_supported("dryRun", json!([other]), &["All"]);
+                return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
+            }
+        };
+        let manager = match query.get("fieldManager") {
+            "" => {
+                let agent = self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
+                let first = agent.split('/').next().unwrap_or_default();
+                if first.is_empty() { "unknown".to_owned() } else { first.chars().take(128).collect() }
+            }
+            given if given.chars().count() > 128 => {
+                let error = FieldError::too_long("fieldManager", "may not be more than 128 bytes");
+                return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
+            }
+            given => given.to_owned(),
+        };
+        Ok(WriteOptions { dry_run, manager })
+    }
+
+    fn field_validation(&self, kind: &str) -> Result<FieldValidation, ApiError> {
+        match self.asked.query.get("fieldValidation") {
+            "" | "Warn" => Ok(FieldValidation::Warn),
+            "Ignore" => Ok(FieldValidation::Ignore),
+            "Strict" => Ok(FieldValidation::Strict),
+            other => {
+                let valid = ["", "Ignore", "Strict", "Warn"];
+                let error = FieldError::not_supported("fieldValidation", other, &valid);
+                Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]))
+            }
+        }
+    }
+
+    /// From the body, or from the query where there is none.
+    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
+        let query = &self.asked.query;
+        let mut options = if self.asked.body.is_empty() {
+            let mut body = json!({});
+            if let Some(grace) = query.number("gracePeriodSeconds")? {
+                body["gracePeriodSeconds"] = grace.into();
+            }
+            if query.has("propagationPolicy") {
+                body["propagationPolicy"] = query.get("propagationPolicy").into();
+            }
+            if query.has("orphanDependents") {
+                body["orphanDependents"] = query.flag("orphanDependents").into();
+            }
+            DeleteOptions::read(Some(&body))?
+        } else {
+            self.check_media()?;
+            DeleteOptions::read(Some(&admission::parse("DeleteOptions", self.asked.body)?))?
+        };
+        options.dry_run |= self.write_options("DeleteOptions")?.dry_run;
+        Ok(options)
+    }
+}
+
+fn unknown_format(accepted: &[&str]) -> ApiError {
+    ApiError::unsupported_media_type(format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        accepted.join(", ")
+    ))
+}

@@ -1,0 +1,186 @@
+//! What kube-controller-manager's garbage collector and namespace controller do, as far as deletion needs
+//! it.
+//!
+//! One task follows all changes. Dependents of a deleted owner go (or lose only that reference, if another
+//! owner still lives); foreground deletion waits for blocking dependents; orphaning takes the references
+//! off; a terminating namespace is emptied and then goes; a deleted definition takes its objects with it.
+//! Level-triggered: what waits is looked at again after every change, and if the task falls behind the
+//! window, it looks at everything once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::admission::OWN_MANAGER;
+use crate::api::{Api, DeleteOptions, Part, Propagation, WriteOptions, text};
+use crate::crd;
+use crate::kinds::Resource;
+use crate::object::{Stored, metadata_mut};
+use crate::registry::bucket_of;
+use crate::store::{BucketId, ChangeKind};
+
+/// Follows all changes until the server stops.
+pub(crate) async fn run(api: Arc<Api>) {
+    let mut stopping = api.stopping();
+    let mut newest = api.store.newest();
+    let mut keeper = Housekeeper { api, waiting: BTreeMap::new() };
+    let mut position = 0;
+    while !*stopping.borrow() {
+        newest.borrow_and_update();
+        position = keeper.catch_up(position);
+        tokio::select! {
+            _ = stopping.changed() => {}
+            changed = newest.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+struct Housekeeper {
+    api: Arc<Api>,
+    /// Objects whose deletion waits for something that is ours to do, by UID.
+    waiting: BTreeMap<String, (BucketId, String)>,
+}
+
+impl Housekeeper {
+    /// Handles what has changed since `position`; returns how far it got.
+    fn catch_up(&mut self, position: u64) -> u64 {
+        let reached = match self.api.store.all_changes(position) {
+            Ok((changes, reached)) => {
+                for (bucket, change) in &changes {
+                    match change.kind {
+                        ChangeKind::Deleted => {
+                            self.waiting.remove(&change.new.uid);
+                            self.owner_gone(&change.new.uid);
+                        }
+                        _ => self.look(bucket, &change.new),
+                    }
+                }
+                reached
+            }
+            Err(_) => {
+                let revision = self.api.store.revision();
+                for (bucket, object) in self.api.store.everything("") {
+                    self.look(&bucket, &object);
+                }
+                revision
+            }
+        };
+        let waiting: Vec<(BucketId, String)> = self.waiting.values().cloned().collect();
+        for (bucket, key) in waiting {
+            if let Some(object) = self.api.store.get(&bucket, &key) {
+                self.advance(&bucket, &object);
+            }
+        }
+        reached
+    }
+
+    /// Remembers what waits for us; collects what has lost all its owners.
+    fn look(&mut self, bucket: &BucketId, object: &Arc<Stored>) {
+        if object.deleting {
+            self.waiting.insert(object.uid.clone(), (bucket.clone(), object.key.clone()));
+        } else if !object.owners.is_empty() && object.owners.iter().all(|uid| self.api.store.by_uid(uid).is_none()) {
+            self.delete(bucket, object, DeleteOptions::background());
+        }
+    }
+
+    /// An owner has gone: its dependents follow, or lose the reference.
+    fn owner_gone(&self, uid: &str) {
+        for (bucket, dependent) in self.api.store.dependents(uid) {
+            let other_owner = dependent.owners.iter().any(|o| o != uid && self.api.store.by_uid(o).is_some());
+            if other_owner {
+                self.drop_reference(&bucket, &dependent, uid);
+            } else {
+                self.delete(&bucket, &dependent, DeleteOptions::background());
+            }
+        }
+    }
+
+    /// One step further with an object that is being deleted.
+    fn advance(&self, bucket: &BucketId, object: &Arc<Stored>) {
+        let Some(resource) = self.api.registry.stored_in(bucket) else { return };
+        let value = object.value();
+        if has_finalizer(&value, "orphan") {
+            for (bucket, dependent) in self.api.store.dependents(&object.uid) {
+                self.drop_reference(&bucket, &dependent, &object.uid);
+            }
+            self.api.remove_finalizer(&resource, object, "orphan");
+        } else if has_finalizer(&value, "foregroundDeletion") {
+            let mut blocked = false;
+            for (bucket, dependent) in self.api.store.dependents(&object.uid) {
+                blocked |= blocks(&dependent.value(), &object.uid);
+                if !dependent.deleting {
+                    let options = DeleteOptions { propagation: Some(Propagation::Foreground), ..Default::default() };
+                    self.delete(&bucket, &dependent, options);
+                }
+            }
+            if !blocked {
+                self.api.remove_finalizer(&resource, object, "foregroundDeletion");
+            }
+        } else if resource.is("", "namespaces") {
+            self.empty_namespace(&resource, object);
+        } else if crd::is_definition(&resource) {
+            self.empty_definition(&resource, object, &value);
+        }
+    }
+
+    fn empty_namespace(&self, resource: &Arc<Resource>, namespace: &Stored) {
+        let content = self.api.store.everything(&format!("{}/", namespace.name));
+        for (bucket, object) in content.iter().filter(|(_, o)| !o.deleting) {
+            self.delete(bucket, object, DeleteOptions { grace: Some(0), ..DeleteOptions::background() });
+        }
+        if content.is_empty() {
+            self.api.remove_finalizer(resource, namespace, "kubernetes");
+        }
+    }
+
+    fn empty_definition(&self, resource: &Arc<Resource>, definition: &Stored, value: &Value) {
+        let bucket = (text(value, "/spec/group").to_owned(), text(value, "/spec/names/plural").to_owned());
+        let objects = self.api.store.list(&bucket, "").objects;
+        for object in objects.iter().filter(|o| !o.deleting) {
+            self.delete(&bucket, object, DeleteOptions::background());
+        }
+        if self.api.store.list(&bucket, "").objects.is_empty() {
+            self.api.remove_finalizer(resource, definition, crd::CLEANUP_FINALIZER);
+        }
+    }
+
+    fn delete(&self, bucket: &BucketId, object: &Stored, options: DeleteOptions) {
+        let Some(resource) = self.api.registry.stored_in(bucket) else { return };
+        // Not another object that took the name meanwhile.
+        let options = DeleteOptions { uid: Some(object.uid.clone()), ..options };
+        if let Err(error) = self.api.delete(&resource, &object.namespace, &object.name, &options) {
+            tracing::debug!(object = %object.key, message = %error.message, "not collected");
+        }
+    }
+
+    fn drop_reference(&self, bucket: &BucketId, object: &Stored, owner: &str) {
+        let Some(resource) = self.api.registry.stored_in(bucket) else { return };
+        debug_assert_eq!(bucket_of(&resource), *bucket);
+        let options = WriteOptions { manager: OWN_MANAGER.into(), ..Default::default() };
+        let result = self.api.update(&resource, &object.namespace, &object.name, Part::Whole, &options, |current| {
+            let mut new = current.cloned().unwrap_or_default();
+            let meta = metadata_mut(&mut new);
+            if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
+                owners.retain(|o| text(o, "/uid") != owner);
+            }
+            Ok(new)
+        });
+        if let Err(error) = result {
+            tracing::debug!(object = %object.key, message = %error.message, "reference stays");
+        }
+    }
+}
+
+fn has_finalizer(object: &Value, name: &str) -> bool {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|all| all.iter().any(|f| f.as_str() == Some(name)))
+}
+
+/// The dependent must be gone before its owner may go.
+fn blocks(dependent: &Value, owner: &str) -> bool {
+    let references = dependent.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    references.into_iter().flatten().any(|reference| {
+        text(reference, "/uid") == owner && reference["blockOwnerDeletion"].as_bool().unwrap_or_default()
+    })
+}

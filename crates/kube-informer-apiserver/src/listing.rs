@@ -1,0 +1,268 @@
+//! Which objects a list or watch is about, as of which version, which page of them.
+//!
+//! A list is one consistent state. Its pages are too: a `continue` token carries the version of the first
+//! page, and later pages show that version as long as the window holds it, else 410 with a token that goes
+//! on inconsistently, as on the real server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::api::{Api, prefix};
+use crate::crd;
+use crate::kinds::Resource;
+use crate::object::Stored;
+use crate::registry::bucket_of;
+use crate::request::Query;
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::status::{ApiError, Cause, FieldError};
+use crate::watch::{Selection, Start};
+
+/// How long a read waits for a version that is still to come.
+const PATIENCE: Duration = Duration::from_secs(3);
+const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list \
+    result. You can start a new list without the continue parameter, or use the continue token in this \
+    response to retrieve the remainder of the results. Continuing with the provided token results in an \
+    inconsistent list - objects that were created, modified, or deleted between the time the first chunk \
+    was returned and now may show up in the list.";
+
+/// One page of a list.
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Arc<Stored>>,
+    revision: u64,
+    next: Option<String>,
+    remaining: Option<usize>,
+}
+
+impl Page {
+    /// The metadata of the list.
+    pub(crate) fn meta(&self) -> Value {
+        let mut meta = json!({ "resourceVersion": self.revision.to_string() });
+        if let Some(next) = &self.next {
+            meta["continue"] = next.clone().into();
+        }
+        if let Some(remaining) = self.remaining {
+            meta["remainingItemCount"] = remaining.into();
+        }
+        meta
+    }
+}
+
+/// The selectors of a request.
+pub(crate) fn selection(
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    query: &Query,
+) -> Result<Selection, ApiError> {
+    let bad = |message: String| ApiError::bad_request(message);
+    let labels = match query.get("labelSelector") {
+        "" => None,
+        text => Some(LabelSelector::parse(text).map_err(bad)?),
+    };
+    let fields = match query.get("fieldSelector") {
+        "" => None,
+        text => Some(FieldSelector::parse(text).map_err(bad)?),
+    };
+    let fields = fields.map(|fields| fields.for_resource(resource, &crd::selectable_fields(resource)));
+    let fields = fields.transpose().map_err(|why| {
+        let resource = format!("{}/{}, Resource={}", resource.group, resource.version, resource.plural);
+        let (labels, fields) = (query.get("labelSelector"), query.get("fieldSelector"));
+        bad(format!("Unable to find {resource:?} that match label selector {labels:?}, field selector {fields:?}: {why}"))
+    })?;
+    let name = (!name.is_empty()).then(|| name.to_owned());
+    Ok(Selection { prefix: prefix(namespace), name, labels, fields })
+}
+
+fn invalid(errors: &[FieldError]) -> Result<(), ApiError> {
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", errors)) }
+}
+
+/// A version as clients give it; empty is none.
+fn version(text: &str) -> Result<Option<u64>, ApiError> {
+    match text {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| {
+            let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+            ApiError::bad_request(format!("invalid resource version: resourceVersion: Invalid value: {text:?}: {detail}"))
+        }),
+    }
+}
+
+/// Where a watch with this query starts.
+pub(crate) async fn start(api: &Api, query: &Query) -> Result<Start, ApiError> {
+    let mut errors = Vec::new();
+    let matching = query.get("resourceVersionMatch");
+    let forbidden = |detail: &str| FieldError::forbidden("resourceVersionMatch", detail);
+    let asked_initial = query.has("sendInitialEvents");
+    if asked_initial && matching != "NotOlderThan" {
+        errors.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+    }
+    if !matching.is_empty() {
+        if !asked_initial {
+            errors.push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+        }
+        if matching != "NotOlderThan" {
+            errors.push(FieldError::not_supported("resourceVersionMatch", matching, &["NotOlderThan"]));
+        }
+        if query.has("continue") {
+            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+    }
+    invalid(&errors)?;
+    let version = version(query.get("resourceVersion"))?;
+    if query.flag("sendInitialEvents") {
+        if let Some(version) = version {
+            reach(api, version).await?;
+        }
+        return Ok(Start::InitialEvents);
+    }
+    Ok(match version {
+        // "No initial events" without a version means from now on.
+        None if asked_initial => Start::After(api.store.revision()),
+        None | Some(0) => Start::CurrentState,
+        Some(version) => Start::After(version),
+    })
+}
+
+/// Waits a little for a version that the server has not reached.
+pub(crate) async fn reach(api: &Api, version: u64) -> Result<(), ApiError> {
+    let mut newest = api.store.newest();
+    let reached = tokio::time::timeout(PATIENCE, newest.wait_for(|now| *now >= version)).await;
+    if matches!(reached, Ok(Ok(_))) {
+        return Ok(());
+    }
+    let current = api.store.revision();
+    let message = format!("Timeout: Too large resource version: {version}, current: {current}");
+    let mut error = ApiError::new(504, "Timeout", message);
+    error.retry_after = Some(1);
+    error.details = Some(Box::new(crate::status::Details {
+        causes: vec![Cause {
+            reason: "ResourceVersionTooLarge",
+            field: String::new(),
+            message: "Too large resource version".into(),
+        }],
+        ..Default::default()
+    }));
+    Err(error)
+}
+
+/// One page of a list.
+pub(crate) async fn page(
+    api: &Api,
+    resource: &Resource,
+    selection: &Selection,
+    query: &Query,
+) -> Result<Page, ApiError> {
+    let (matching, asked, token) =
+        (query.get("resourceVersionMatch"), query.get("resourceVersion"), query.get("continue"));
+    check(matching, asked, token, query)?;
+    let limit = query.number("limit")?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let bucket = bucket_of(resource);
+    let at = |version: u64| api.store.list_at(&bucket, &selection.prefix, version);
+    if !token.is_empty() {
+        let (version, from) = read_token(token)?;
+        if !asked.is_empty() && asked != "0" {
+            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        let listing = match version {
+            Some(version) => at(version).map_err(|_| expired_continue(&from))?,
+            None => api.store.list(&bucket, &selection.prefix),
+        };
+        let start = selection.prefix.clone() + &from;
+        let rest = listing.objects.into_iter().filter(|o| o.key >= start).collect();
+        return Ok(cut(rest, listing.revision, limit, selection));
+    }
+    let version = version(asked)?;
+    // "Any version" is answered from the cache there, which does not page.
+    if matches!(version, Some(0)) {
+        let listing = api.store.list(&bucket, &selection.prefix);
+        return Ok(cut(listing.objects, listing.revision, 0, selection));
+    }
+    let listing = match version {
+        None => api.store.list(&bucket, &selection.prefix),
+        Some(version) => {
+            reach(api, version).await?;
+            let exactly = matching == "Exact" || (matching.is_empty() && limit > 0);
+            if exactly {
+                at(version).map_err(|_| {
+                    ApiError::expired("The resourceVersion for the provided list is too old.")
+                })?
+            } else {
+                api.store.list(&bucket, &selection.prefix)
+            }
+        }
+    };
+    Ok(cut(listing.objects, listing.revision, limit, selection))
+}
+
+fn check(matching: &str, asked: &str, token: &str, query: &Query) -> Result<(), ApiError> {
+    let forbidden = |detail: &str| FieldError::forbidden("resourceVersionMatch", detail);
+    let mut errors = Vec::new();
+    if !matching.is_empty() {
+        if asked.is_empty() {
+            errors.push(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"));
+        }
+        if !token.is_empty() {
+            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+        if matching != "Exact" && matching != "NotOlderThan" {
+            let valid = ["", "Exact", "NotOlderThan"];
+            errors.push(FieldError::not_supported("resourceVersionMatch", matching, &valid));
+        }
+        if matching == "Exact" && asked == "0" {
+            errors.push(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+        }
+    }
+    if query.has("sendInitialEvents") {
+        errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    invalid(&errors)
+}
+
+fn cut(objects: Vec<Arc<Stored>>, revision: u64, limit: usize, selection: &Selection) -> Page {
+    let mut selected = objects.into_iter().filter(|o| selection.matches(o));
+    if limit == 0 {
+        return Page { objects: selected.collect(), revision, next: None, remaining: None };
+    }
+    let objects: Vec<_> = selected.by_ref().take(limit).collect();
+    let left = selected.count();
+    let last = objects.last().filter(|_| left > 0);
+    let next = last.map(|last| {
+        // The smallest key after the last one.
+        let from = format!("{}\0", last.key.strip_prefix(&selection.prefix).unwrap_or(&last.key));
+        write_token(Some(revision), &from)
+    });
+    let remaining = (left > 0 && selection.is_whole()).then_some(left);
+    Page { objects, revision, next, remaining }
+}
+
+fn write_token(version: Option<u64>, from: &str) -> String {
+    let version = version.map_or(-1, |v| i64::try_from(v).unwrap_or(i64::MAX));
+    URL_SAFE_NO_PAD.encode(json!({ "v": "meta.k8s.io/v1", "rv": version, "start": from }).to_string())
+}
+
+/// The version (`None`: whatever is newest) and the first key of the next page.
+fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
+    let bad = |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
+    if token["v"] != "meta.k8s.io/v1" {
+        return Err(bad("server does not recognize this encoded version"));
+    }
+    let from = token["start"].as_str().filter(|s| !s.is_empty());
+    let from = from.ok_or_else(|| bad("encoded start key empty (version meta.k8s.io/v1)"))?;
+    match token["rv"].as_i64() {
+        None | Some(0) => Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
+        Some(version) => Ok((u64::try_from(version).ok(), from.to_owned())),
+    }
+}
+
+fn expired_continue(from: &str) -> ApiError {
+    let mut error = ApiError::expired(EXPIRED_CONTINUE);
+    error.next_page = Some(write_token(None, from));
+    error
+}

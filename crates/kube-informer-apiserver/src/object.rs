@@ -1,0 +1,171 @@
+//! One version of one object, serialised once.
+//!
+//! A [`Stored`] never changes. It holds the JSON bytes that every reader and watcher is sent, and the
+//! few facts that selecting needs, so that nothing is parsed to list or to watch. Other forms of the same
+//! version (another API version, metadata only) are made at most once each and then shared too.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::convert;
+use crate::crd;
+use crate::kinds::Resource;
+use crate::selector;
+
+/// How often and how much was serialised: the proof that watchers share bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Serialised {
+    objects: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Serialised {
+    pub(crate) fn count(&self, bytes: usize) {
+        self.objects.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn objects(&self) -> u64 {
+        self.objects.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// The form in which an object is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// All of it.
+    Object,
+    /// `PartialObjectMetadata`.
+    Metadata,
+}
+
+/// One version of one object.
+pub(crate) struct Stored {
+    /// `namespace/name`, or `name` for cluster-scoped objects: the order of lists.
+    pub(crate) key: String,
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) uid: String,
+    pub(crate) revision: u64,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// What field selectors can ask for.
+    pub(crate) fields: Vec<(String, String)>,
+    /// UIDs of the owners.
+    pub(crate) owners: Vec<String>,
+    /// A deletion has been asked for.
+    pub(crate) deleting: bool,
+    /// In the storage version, keys sorted.
+    json: Bytes,
+    forms: Mutex<Vec<(Form, String, Bytes)>>,
+    serialised: Arc<Serialised>,
+}
+
+impl Stored {
+    /// Serialises `object`, which carries its final `resourceVersion`.
+    pub(crate) fn new(resource: &Resource, object: &Value, revision: u64, serialised: &Arc<Serialised>) -> Self {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = text("/metadata/name");
+        let namespace = text("/metadata/namespace");
+        let json = Bytes::from(object.to_string());
+        serialised.count(json.len());
+        let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        Self {
+            key: key(&namespace, &name),
+            uid: text("/metadata/uid"),
+            revision,
+            labels: labels_of(object),
+            fields: fields_of(resource, object),
+            owners: owners
+                .into_iter()
+                .flatten()
+                .filter_map(|o| o.get("uid")?.as_str().map(str::to_owned))
+                .collect(),
+            deleting: object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()),
+            name,
+            namespace,
+            json,
+            forms: Mutex::default(),
+            serialised: Arc::clone(serialised),
+        }
+    }
+
+    /// The object as a tree, in the storage version.
+    pub(crate) fn value(&self) -> Value {
+        // The bytes were made by `to_string` above.
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// The object as a tree, in the version of `resource`.
+    pub(crate) fn value_as(&self, resource: &Resource) -> Value {
+        let mut value = self.value();
+        convert::from_storage(resource, &mut value);
+        value
+    }
+
+    /// The bytes to send for `resource`'s version in `form`; made once, then shared.
+    pub(crate) fn bytes(&self, resource: &Resource, form: Form) -> Bytes {
+        if form == Form::Object && !convert::is_needed(resource) {
+            return self.json.clone();
+        }
+        let version = if form == Form::Metadata { String::new() } else { resource.api_version() };
+        let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((.., bytes)) = forms.iter().find(|(f, v, _)| *f == form && *v == version) {
+            return bytes.clone();
+        }
+        let value = match form {
+            Form::Object => self.value_as(resource),
+            Form::Metadata => partial_metadata(&self.value()),
+        };
+        let bytes = Bytes::from(value.to_string());
+        self.serialised.count(bytes.len());
+        forms.push((form, version, bytes.clone()));
+        bytes
+    }
+}
+
+fn fields_of(resource: &Resource, object: &Value) -> Vec<(String, String)> {
+    let mut fields = selector::field_values(resource, object);
+    fields.extend(crd::field_values(resource, object));
+    fields
+}
+
+/// `namespace/name`; sorted as etcd sorts its keys.
+pub(crate) fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+/// The labels, or none.
+pub(crate) fn labels_of(object: &Value) -> BTreeMap<String, String> {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    let pairs = labels.into_iter().flatten();
+    pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
+}
+
+/// `PartialObjectMetadata` of an object.
+pub(crate) fn partial_metadata(object: &Value) -> Value {
+    let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata })
+}
+
+/// The metadata of an object as a map; made if it is missing or no map.
+pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    match metadata {
+        Value::Object(map) => map,
+        _ => unreachable!("made an object above"),
+    }
+}

@@ -1,0 +1,157 @@
+//! What a request is about: its path and its query, taken apart.
+//!
+//! Pure; knows nothing of which resources exist.
+
+use std::collections::BTreeMap;
+
+use http::Uri;
+
+use crate::status::ApiError;
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// `/healthz`, `/version`, `/openapi/…`, …
+    Other(String),
+    /// `/api` (legacy) or `/apis`.
+    Groups { legacy: bool },
+    /// `/apis/{group}`.
+    Group(String),
+    /// `/api/v1`, `/apis/{group}/{version}`.
+    Version { group: String, version: String },
+    Resource(Target),
+}
+
+/// A resource, an object of it, or a part of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// Empty: cluster scoped, or all namespaces.
+    pub(crate) namespace: String,
+    pub(crate) plural: String,
+    /// Empty: the collection.
+    pub(crate) name: String,
+    /// Empty: the object itself.
+    pub(crate) subresource: String,
+    /// The deprecated `/watch/` form of the path.
+    pub(crate) watch: bool,
+}
+
+/// Takes a path apart.
+pub(crate) fn route(path: &str) -> Result<Route, ApiError> {
+    let decoded = percent_encoding::percent_decode_str(path).decode_utf8();
+    let path = decoded.map_err(|_| ApiError::bad_request("the path is not valid UTF-8"))?;
+    let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
+    let other = || Ok(Route::Other(path.trim_end_matches('/').to_owned()));
+    let (group, version) = match segments.as_slice() {
+        ["api"] => return Ok(Route::Groups { legacy: true }),
+        ["apis"] => return Ok(Route::Groups { legacy: false }),
+        ["apis", group] => return Ok(Route::Group((*group).to_owned())),
+        ["api", version, ..] => (String::new(), (*version).to_owned()),
+        ["apis", group, version, ..] => ((*group).to_owned(), (*version).to_owned()),
+        _ => return other(),
+    };
+    segments.drain(..if group.is_empty() { 2 } else { 3 });
+    if segments.is_empty() {
+        return Ok(Route::Version { group, version });
+    }
+    let watch = segments.first() == Some(&"watch") && segments.len() > 1;
+    if watch {
+        segments.remove(0);
+    }
+    let (namespace, rest) = match segments.as_slice() {
+        // The namespace itself and its parts, as opposed to what is in it.
+        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => ("", segments.as_slice()),
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+        all => ("", all),
+    };
+    let (plural, name, subresource) = match rest {
+        [plural] => (*plural, "", String::new()),
+        [plural, name] => (*plural, *name, String::new()),
+        [plural, name, sub @ ..] => (*plural, *name, sub.join("/")),
+        [] => return other(),
+    };
+    Ok(Route::Resource(Target {
+        group,
+        version,
+        namespace: namespace.to_owned(),
+        plural: plural.to_owned(),
+        name: name.to_owned(),
+        subresource,
+        watch,
+    }))
+}
+
+/// The parameters of a query; of repeated ones the first counts, as in Go.
+#[derive(Debug, Default)]
+pub(crate) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    pub(crate) fn of(uri: &Uri) -> Self {
+        let mut all = BTreeMap::new();
+        for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+            all.entry(key.into_owned()).or_insert_with(|| value.into_owned());
+        }
+        Self(all)
+    }
+
+    /// The value, or empty.
+    pub(crate) fn get(&self, key: &str) -> &str {
+        self.0.get(key).map(String::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        matches!(self.get(key), "1" | "t" | "T" | "true" | "TRUE" | "True")
+    }
+
+    /// A whole number; nonsense is an error, absence is not.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
+        match self.get(key) {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            }),
+        }
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(path: &str) -> Target {
+        match route(path).unwrap() {
+            Route::Resource(target) => target,
+            other => panic!("{path} leads to {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_told_from_what_is_in_it() {
+        assert_eq!(target("/api/v1/namespaces/web").name, "web");
+        assert_eq!(target("/api/v1/namespaces/web/status").subresource, "status");
+        let pods = target("/api/v1/namespaces/web/pods");
+        assert_eq!((pods.namespace.as_str(), pods.plural.as_str(), pods.name.as_str()), ("web", "pods", ""));
+        let status = target("/apis/apps/v1/namespaces/web/deployments/a/status");
+        assert_eq!((status.group.as_str(), status.name.as_str(), status.subresource.as_str()), ("apps", "a", "status"));
+    }
+
+    #[test]
+    fn documents_and_the_old_watch_paths_are_recognised() {
+        assert_eq!(route("/api").unwrap(), Route::Groups { legacy: true });
+        assert_eq!(route("/apis/apps/").unwrap(), Route::Group("apps".into()));
+        assert_eq!(route("/healthz").unwrap(), Route::Other("/healthz".into()));
+        assert!(target("/api/v1/watch/namespaces/web/pods").watch);
+        assert_eq!(target("/api/v1/pods/watch").name, "watch");
+    }
+
+    #[test]
+    fn paths_that_are_no_text_are_refused() {
+        assert_eq!(route("/api/v1/pods/%ff").unwrap_err().code, 400);
+    }
+}

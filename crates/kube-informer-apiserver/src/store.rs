@@ -1,0 +1,367 @@
+//! What is kept: the objects, their order of change, one version for all.
+//!
+//! One writer at a time, many readers. Every change gets the next revision of the whole store and goes
+//! into the log of its bucket (one bucket per stored resource), where watchers read it at their own pace:
+//! there is no queue per watcher. The log is a window of a settable number of changes. Who asks for what
+//! has left it is told so ([`TooOld`]), and starts again, as with etcd's compaction.
+//!
+//! Older states are not kept: a read at an older revision undoes the changes in the log since then.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::watch;
+
+use crate::object::{Serialised, Stored};
+
+/// Which bucket: storage group and plural name.
+pub(crate) type BucketId = (String, String);
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One change of one object.
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) kind: ChangeKind,
+    pub(crate) old: Option<Arc<Stored>>,
+    /// The new state; of a deletion the last state, at the deletion's revision.
+    pub(crate) new: Arc<Stored>,
+    /// The watch frames made of it so far, shared by all watchers.
+    pub(crate) frames: crate::watch::Frames,
+}
+
+/// The asked-for revision has left the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooOld {
+    /// The oldest revision that can still be resumed from.
+    pub(crate) oldest: u64,
+}
+
+/// Why a write did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Exists,
+    /// The object is gone, or has another version than the caller saw.
+    Changed,
+}
+
+/// A consistent list of objects.
+pub(crate) struct Listing {
+    pub(crate) revision: u64,
+    /// Sorted by key.
+    pub(crate) objects: Vec<Arc<Stored>>,
+}
+
+struct Bucket {
+    objects: BTreeMap<String, Arc<Stored>>,
+    log: VecDeque<Arc<Change>>,
+    /// Changes up to and including this revision are no longer in the log.
+    floor: u64,
+    /// Tells watchers that the log has grown, or (value: `None`) that the resource is gone.
+    grown: watch::Sender<Option<u64>>,
+}
+
+struct State {
+    revision: u64,
+    buckets: HashMap<BucketId, Bucket>,
+    /// Dependents by the UID of their owner.
+    dependents: HashMap<String, BTreeSet<(BucketId, String)>>,
+    uids: HashMap<String, (BucketId, String)>,
+}
+
+/// The store.
+pub(crate) struct Store {
+    state: RwLock<State>,
+    window: usize,
+    serialised: Arc<Serialised>,
+    /// The newest revision, for those that follow everything.
+    newest: watch::Sender<u64>,
+}
+
+impl Store {
+    /// A store that remembers `window` changes per resource.
+    pub(crate) fn new(window: usize) -> Self {
+        let state = State { revision: 1, buckets: HashMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
+        let (newest, _) = watch::channel(1);
+        Self { state: RwLock::new(state), window: window.max(1), serialised: Arc::default(), newest }
+    }
+
+    pub(crate) fn serialised(&self) -> &Arc<Serialised> {
+        &self.serialised
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.read().revision
+    }
+
+    /// Follows the newest revision of the whole store.
+    pub(crate) fn newest(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+
+    pub(crate) fn get(&self, bucket: &BucketId, key: &str) -> Option<Arc<Stored>> {
+        self.read().buckets.get(bucket)?.objects.get(key).cloned()
+    }
+
+    /// The objects whose keys start with `prefix` as of now.
+    pub(crate) fn list(&self, bucket: &BucketId, prefix: &str) -> Listing {
+        let state = self.read();
+        let objects = state.buckets.get(bucket).map(|b| range(&b.objects, prefix)).unwrap_or_default();
+        Listing { revision: state.revision, objects }
+    }
+
+    /// The objects as they were at `revision`.
+    pub(crate) fn list_at(&self, bucket: &BucketId, prefix: &str, revision: u64) -> Result<Listing, TooOld> {
+        let state = self.read();
+        let Some(found) = state.buckets.get(bucket) else {
+            return Ok(Listing { revision, objects: Vec::new() });
+        };
+        if revision < found.floor {
+            return Err(TooOld { oldest: found.floor });
+        }
+        let now = range(&found.objects, prefix).into_iter();
+        let mut objects: BTreeMap<String, Arc<Stored>> = now.map(|o| (o.key.clone(), o)).collect();
+        for change in found.log.iter().rev().take_while(|c| c.revision > revision) {
+            if !change.new.key.starts_with(prefix) {
+                continue;
+            }
+            match &change.old {
+                Some(old) => objects.insert(old.key.clone(), Arc::clone(old)),
+                None => objects.remove(&change.new.key),
+            };
+        }
+        Ok(Listing { revision, objects: objects.into_values().collect() })
+    }
+
+    /// Number of objects per bucket.
+    pub(crate) fn sizes(&self) -> Vec<(BucketId, usize)> {
+        self.read().buckets.iter().map(|(id, b)| (id.clone(), b.objects.len())).collect()
+    }
+
+    /// Every object whose key starts with `prefix`, of every resource.
+    pub(crate) fn everything(&self, prefix: &str) -> Vec<(BucketId, Arc<Stored>)> {
+        let state = self.read();
+        let all = state.buckets.iter();
+        all.flat_map(|(id, b)| range(&b.objects, prefix).into_iter().map(|o| (id.clone(), o))).collect()
+    }
+
+    /// The object with this UID.
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<(BucketId, Arc<Stored>)> {
+        let state = self.read();
+        let (bucket, key) = state.uids.get(uid)?;
+        let object = state.buckets.get(bucket)?.objects.get(key)?;
+        Some((bucket.clone(), Arc::clone(object)))
+    }
+
+    /// The objects that name `uid` as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(BucketId, Arc<Stored>)> {
+        let state = self.read();
+        let ids = state.dependents.get(uid).into_iter().flatten();
+        ids.filter_map(|(bucket, key)| {
+            let object = state.buckets.get(bucket)?.objects.get(key)?;
+            Some((bucket.clone(), Arc::clone(object)))
+        })
+        .collect()
+    }
+
+    /// The changes after `revision`, oldest first, at most `most`; and the revision that they reach:
+    /// everything up to it has been given.
+    pub(crate) fn changes(
+        &self,
+        bucket: &BucketId,
+        revision: u64,
+        most: usize,
+    ) -> Result<(Vec<Arc<Change>>, u64), TooOld> {
+        let state = self.read();
+        let Some(found) = state.buckets.get(bucket) else { return Ok((Vec::new(), state.revision)) };
+        if revision < found.floor {
+            return Err(TooOld { oldest: found.floor });
+        }
+        let from = found.log.partition_point(|c| c.revision <= revision);
+        let batch: Vec<_> = found.log.range(from..).take(most).cloned().collect();
+        let reached = if from + batch.len() == found.log.len() {
+            state.revision
+        } else {
+            batch.last().map_or(revision, |c| c.revision)
+        };
+        Ok((batch, reached))
+    }
+
+    /// The changes of all buckets after `revision`, in order, and the revision that they reach: for the
+    /// server's own housekeeping and simulator.
+    pub(crate) fn all_changes(&self, revision: u64) -> Result<(Vec<(BucketId, Arc<Change>)>, u64), TooOld> {
+        let state = self.read();
+        let mut all = Vec::new();
+        for (id, bucket) in &state.buckets {
+            if revision < bucket.floor {
+                return Err(TooOld { oldest: bucket.floor });
+            }
+            let from = bucket.log.partition_point(|c| c.revision <= revision);
+            all.extend(bucket.log.range(from..).map(|c| (id.clone(), Arc::clone(c))));
+        }
+        all.sort_by_key(|(_, change)| change.revision);
+        Ok((all, state.revision))
+    }
+
+    /// Follows the log of a bucket: the value changes when it grows, and is `None` once the resource is
+    /// gone.
+    pub(crate) fn follow(&self, bucket: &BucketId) -> watch::Receiver<Option<u64>> {
+        let mut state = self.write();
+        let revision = state.revision;
+        state.bucket(bucket, revision).grown.subscribe()
+    }
+
+    /// Adds an object; `make` is given its revision.
+    pub(crate) fn insert(
+        &self,
+        bucket: &BucketId,
+        key: &str,
+        make: impl FnOnce(u64) -> Stored,
+    ) -> Result<Arc<Stored>, Refused> {
+        let mut state = self.write();
+        let revision = state.revision;
+        if state.bucket(bucket, revision).objects.contains_key(key) {
+            return Err(Refused::Exists);
+        }
+        Ok(self.commit(&mut state, bucket, ChangeKind::Added, None, make))
+    }
+
+    /// Replaces an object that is still at the version the caller saw.
+    pub(crate) fn replace(
+        &self,
+        bucket: &BucketId,
+        seen: &Arc<Stored>,
+        make: impl FnOnce(u64) -> Stored,
+    ) -> Result<Arc<Stored>, Refused> {
+        let mut state = self.write();
+        let old = state.unchanged(bucket, seen)?;
+        Ok(self.commit(&mut state, bucket, ChangeKind::Modified, Some(old), make))
+    }
+
+    /// Removes an object that is still at the version the caller saw; `make` gives its last state.
+    pub(crate) fn remove(
+        &self,
+        bucket: &BucketId,
+        seen: &Arc<Stored>,
+        make: impl FnOnce(u64) -> Stored,
+    ) -> Result<Arc<Stored>, Refused> {
+        let mut state = self.write();
+        let old = state.unchanged(bucket, seen)?;
+        Ok(self.commit(&mut state, bucket, ChangeKind::Deleted, Some(old), make))
+    }
+
+    /// Ends a bucket: its watchers are told, its log goes.
+    pub(crate) fn drop_bucket(&self, bucket: &BucketId) {
+        if let Some(gone) = self.write().buckets.remove(bucket) {
+            gone.grown.send_replace(None);
+        }
+    }
+
+    /// Forgets all logged changes: every older version is now too old.
+    pub(crate) fn compact(&self) {
+        let mut state = self.write();
+        let revision = state.revision;
+        for bucket in state.buckets.values_mut() {
+            bucket.log.clear();
+            bucket.floor = revision;
+        }
+    }
+
+    fn commit(
+        &self,
+        state: &mut State,
+        id: &BucketId,
+        kind: ChangeKind,
+        old: Option<Arc<Stored>>,
+        make: impl FnOnce(u64) -> Stored,
+    ) -> Arc<Stored> {
+        state.revision += 1;
+        let revision = state.revision;
+        let new = Arc::new(make(revision));
+        if let Some(old) = &old {
+            state.unlink(id, old);
+        }
+        if kind != ChangeKind::Deleted {
+            state.link(id, &new);
+        }
+        let window = self.window;
+        let bucket = state.bucket(id, revision - 1);
+        if kind == ChangeKind::Deleted {
+            bucket.objects.remove(&new.key);
+        } else {
+            bucket.objects.insert(new.key.clone(), Arc::clone(&new));
+        }
+        let frames = crate::watch::Frames::default();
+        bucket.log.push_back(Arc::new(Change { revision, kind, old, new: Arc::clone(&new), frames }));
+        while bucket.log.len() > window {
+            if let Some(left) = bucket.log.pop_front() {
+                bucket.floor = left.revision;
+            }
+        }
+        bucket.grown.send_replace(Some(revision));
+        self.newest.send_replace(revision);
+        new
+    }
+
+    // A panic while writing can only come from a bug in serialising; the state is then as before the
+    // write or complete, never in between that a reader could not bear. So poison is ignored.
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn bucket(&mut self, id: &BucketId, floor: u64) -> &mut Bucket {
+        if !self.buckets.contains_key(id) {
+            let (grown, _) = watch::channel(Some(floor));
+            // A bucket that did not exist has had no changes: any version so far can be resumed from.
+            let bucket = Bucket { objects: BTreeMap::new(), log: VecDeque::new(), floor: 0, grown };
+            self.buckets.insert(id.clone(), bucket);
+        }
+        self.buckets.get_mut(id).expect("inserted above")
+    }
+
+    fn unchanged(&self, bucket: &BucketId, seen: &Arc<Stored>) -> Result<Arc<Stored>, Refused> {
+        let now = self.buckets.get(bucket).and_then(|b| b.objects.get(&seen.key));
+        now.filter(|now| now.revision == seen.revision).cloned().ok_or(Refused::Changed)
+    }
+
+    fn link(&mut self, bucket: &BucketId, object: &Stored) {
+        self.uids.insert(object.uid.clone(), (bucket.clone(), object.key.clone()));
+        for owner in &object.owners {
+            let dependents = self.dependents.entry(owner.clone()).or_default();
+            dependents.insert((bucket.clone(), object.key.clone()));
+        }
+    }
+
+    fn unlink(&mut self, bucket: &BucketId, object: &Stored) {
+        let id = (bucket.clone(), object.key.clone());
+        self.uids.remove(&object.uid);
+        for owner in &object.owners {
+            if let Some(dependents) = self.dependents.get_mut(owner) {
+                dependents.remove(&id);
+                if dependents.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+        }
+    }
+}
+
+fn range(objects: &BTreeMap<String, Arc<Stored>>, prefix: &str) -> Vec<Arc<Stored>> {
+    if prefix.is_empty() {
+        return objects.values().cloned().collect();
+    }
+    let from = objects.range(prefix.to_owned()..);
+    from.take_while(|(key, _)| key.starts_with(prefix)).map(|(_, object)| Arc::clone(object)).collect()
+}
