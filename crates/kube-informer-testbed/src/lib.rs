@@ -17,3 +17,6 @@ pub mod process;
 pub mod control_plane;
 
 pub mod cluster;
+
+// What tests put between and behind: faults, and objects in numbers.
+pub mod proxy;
