@@ -3,9 +3,46 @@
 //! The built-in ones come from committed data; custom ones come and go with their
 //! CustomResourceDefinitions.
 
-use std::sync::Arc;
+mod data;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 
 use crate::schema::Schema;
+
+static BUILTIN: LazyLock<data::Builtin> = LazyLock::new(data::load);
+
+/// The built-in resources, in discovery's order: the core group first.
+pub(crate) fn builtin() -> &'static [Arc<Resource>] {
+    &BUILTIN.resources
+}
+
+/// The schema of a built-in kind, also of those that are no resources: lists, `Scale`, `Eviction`,
+/// `DeleteOptions`, `Status`.
+pub(crate) fn kind(group: &str, version: &str, kind: &str) -> Option<Schema> {
+    BUILTIN.kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned())).cloned()
+}
+
+/// `ObjectMeta`, which every object has, custom ones too.
+pub(crate) fn object_meta() -> Option<Schema> {
+    definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+}
+
+/// The schema of a built-in type by its OpenAPI name.
+pub(crate) fn definition(name: &str) -> Option<Schema> {
+    BUILTIN.definitions.get(name).cloned()
+}
+
+/// Each built-in kind by group, version and kind.
+pub(crate) fn kinds() -> &'static BTreeMap<(String, String, String), Schema> {
+    &BUILTIN.kinds
+}
 
 /// One served group/version/resource.
 #[derive(Debug, Clone)]
@@ -45,6 +82,17 @@ impl Resource {
     /// `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// What discovery shows so that clients see a change of the stored version. Empty for resources that
+    /// are not stored.
+    pub(crate) fn storage_version_hash(&self) -> String {
+        if self.custom.is_none() {
+            let key = (self.group.clone(), self.plural.clone());
+            return BUILTIN.hashes.get(&key).cloned().unwrap_or_default();
+        }
+        let hash = Sha256::digest(format!("{}/{}/{}", self.group, self.storage_version, self.kind));
+        STANDARD.encode(&hash[..8])
     }
 
     pub(crate) fn has_subresource(&self, name: &str) -> bool {
