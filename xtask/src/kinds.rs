@@ -58,10 +58,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
             .read_to_string(&mut old)
             .with_context(|| format!("unpacking {FILE}"))?;
         // Compared unpacked: another version of the compressor may find other bytes for the same text.
-        ensure!(
-            old == text,
-            "{FILE} is not what the pinned release gives; run `cargo xtask kinds`"
-        );
+        ensure!(old == text, "{FILE} is not what the pinned release gives; run `cargo xtask kinds`");
         println!("{FILE} is up to date");
         return Ok(());
     }
@@ -83,12 +80,7 @@ fn generate(root: &Path) -> Result<String> {
         .context("reading what tools/kinds prints")?;
     let served = served(&release)?;
     let schemas = schemas(&release)?;
-    let mut table = Table {
-        go: &types,
-        openapi: &schemas,
-        index: BTreeMap::new(),
-        rows: Vec::new(),
-    };
+    let mut table = Table { go: &types, openapi: &schemas, index: BTreeMap::new(), rows: Vec::new() };
     for group in &served {
         for resource in &group.resources {
             for kind in resource.kinds(&group.name, &group.version) {
@@ -114,17 +106,9 @@ fn lines(rows: &[Value]) -> String {
 }
 
 fn go(folder: &Path, args: &[&str]) -> Result<String> {
-    let output = Command::new("go")
-        .args(args)
-        .current_dir(folder)
-        .output()
-        .context("running go")?;
+    let output = Command::new("go").args(args).current_dir(folder).output().context("running go")?;
     if !output.status.success() {
-        bail!(
-            "go {} failed:\n{}",
-            args.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("go {} failed:\n{}", args.join(" "), String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8(output.stdout)?)
 }
@@ -166,10 +150,7 @@ impl Group {
 impl Resource {
     fn kinds(&self, group: &str, version: &str) -> Vec<String> {
         let own = format!("{group}/{version}/{}", self.kind);
-        [own.clone(), format!("{own}List")]
-            .into_iter()
-            .chain(self.subresources.iter().cloned())
-            .collect()
+        [own.clone(), format!("{own}List")].into_iter().chain(self.subresources.iter().cloned()).collect()
     }
 }
 
@@ -186,20 +167,13 @@ fn served(release: &Path) -> Result<Vec<Group>> {
             }
         }
     }
-    ensure!(
-        out.len() == SERVED.len(),
-        "the release does not serve all of {SERVED:?}"
-    );
+    ensure!(out.len() == SERVED.len(), "the release does not serve all of {SERVED:?}");
     Ok(out)
 }
 
 /// Reads one `APIResourceList`: unlike aggregated discovery it holds the storage version hashes.
 fn group(release: &Path, name: &str, version: &str) -> Result<Group> {
-    let file = if name.is_empty() {
-        format!("api__{version}")
-    } else {
-        format!("apis__{name}__{version}")
-    };
+    let file = if name.is_empty() { format!("api__{version}") } else { format!("apis__{name}__{version}") };
     let list = read(&release.join(format!("api/discovery/{file}.json")))?;
     let mut resources: Vec<Resource> = Vec::new();
     for entry in array(&list, "resources") {
@@ -207,14 +181,8 @@ fn group(release: &Path, name: &str, version: &str) -> Result<Group> {
         match text(entry, "name").split_once('/') {
             None => {
                 row.insert("name".into(), entry["name"].clone());
-                for key in [
-                    "singularName",
-                    "kind",
-                    "shortNames",
-                    "categories",
-                    "verbs",
-                    "storageVersionHash",
-                ] {
+                for key in ["singularName", "kind", "shortNames", "categories", "verbs", "storageVersionHash"]
+                {
                     if !entry[key].is_null() {
                         row.insert(key.into(), entry[key].clone());
                     }
@@ -223,11 +191,7 @@ fn group(release: &Path, name: &str, version: &str) -> Result<Group> {
                     row.insert("namespaced".into(), true.into());
                 }
                 let kind = text(entry, "kind").to_owned();
-                resources.push(Resource {
-                    row,
-                    kind,
-                    subresources: BTreeSet::new(),
-                });
+                resources.push(Resource { row, kind, subresources: BTreeSet::new() });
             }
             Some((plural, subresource)) => {
                 let Some(parent) = resources.last_mut().filter(|r| r.row["name"] == plural) else {
@@ -244,9 +208,7 @@ fn group(release: &Path, name: &str, version: &str) -> Result<Group> {
                 } else {
                     (text(entry, "group"), text(entry, "version"))
                 };
-                parent
-                    .subresources
-                    .insert(format!("{group}/{version}/{}", text(entry, "kind")));
+                parent.subresources.insert(format!("{group}/{version}/{}", text(entry, "kind")));
                 let list = parent.row.entry("subresources").or_insert_with(|| json!([]));
                 if let Some(list) = list.as_array_mut() {
                     list.push(Value::Object(row));
@@ -254,11 +216,7 @@ fn group(release: &Path, name: &str, version: &str) -> Result<Group> {
             }
         }
     }
-    Ok(Group {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        resources,
-    })
+    Ok(Group { name: name.to_owned(), version: version.to_owned(), resources })
 }
 
 /// All component schemas of the release's OpenAPI v3 documents.
@@ -313,9 +271,7 @@ impl Table<'_> {
         self.rows.push(Value::Null);
         let (go, openapi) = (self.go, self.openapi);
         let source = &go["types"][name];
-        let schema = openapi
-            .get(name)
-            .with_context(|| format!("{name} is not in OpenAPI"))?;
+        let schema = openapi.get(name).with_context(|| format!("{name} is not in OpenAPI"))?;
         let mut row = Map::new();
         row.insert("name".into(), name.into());
         row.insert("go".into(), source["go"].clone());
@@ -331,11 +287,7 @@ impl Table<'_> {
         let mut fields = Vec::new();
         for field in array(source, "fields") {
             let property = &schema["properties"][text(field, "name")];
-            ensure!(
-                !property.is_null(),
-                "{name}.{} is not in OpenAPI",
-                text(field, "name")
-            );
+            ensure!(!property.is_null(), "{name}.{} is not in OpenAPI", text(field, "name"));
             fields.push(self.field(field, property)?);
         }
         if !fields.is_empty() {
@@ -371,14 +323,7 @@ impl Table<'_> {
             }
         }
         // Zero values are noise of the generator: they are what Go's absent fields are anyway.
-        let zero = [
-            json!(""),
-            json!(0),
-            json!(false),
-            json!({}),
-            json!([]),
-            Value::Null,
-        ];
+        let zero = [json!(""), json!(0), json!(false), json!({}), json!([]), Value::Null];
         if !zero.contains(&property["default"]) {
             row.insert("d".into(), property["default"].clone());
         }
@@ -399,10 +344,7 @@ impl Table<'_> {
                 if go != format!("{prefix}{star}{}", text(elem, "go")) {
                     parts.push(go.into());
                 }
-                ensure!(
-                    star.is_empty(),
-                    "{go}: elements that are pointers are not foreseen"
-                );
+                ensure!(star.is_empty(), "{go}: elements that are pointers are not foreseen");
                 parts.into()
             }
             "bytes" if go == "[]uint8" => kind.into(),

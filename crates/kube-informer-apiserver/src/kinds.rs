@@ -103,3 +103,25 @@ impl Resource {
         self.group == group && self.plural == plural
     }
 }
+
+/// A bare resource, for tests of all modules.
+#[cfg(test)]
+pub(crate) fn test_resource(group: &str, version: &str, kind: &str, plural: &str) -> Resource {
+    let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    Resource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        singular: kind.to_lowercase(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        namespaced: true,
+        list_kind: format!("{kind}List"),
+        verbs: verbs.map(str::to_owned).to_vec(),
+        subresources: Vec::new(),
+        schema: None,
+        storage_version: version.to_owned(),
+        custom: None,
+    }
+}

@@ -73,6 +73,8 @@ pub(crate) struct Node {
     pub(crate) rules: Option<Box<crate::crd::Rules>>,
     /// Name of the definition that this node is the root of, for OpenAPI (built-in types).
     pub(crate) definition: Option<String>,
+    /// Shown by `kubectl explain`. Built-in types have none, for size.
+    pub(crate) description: Option<String>,
     /// How Go reads and writes it (built-in types).
     pub(crate) go: Option<Arc<Go>>,
 }

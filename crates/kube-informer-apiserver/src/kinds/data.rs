@@ -239,11 +239,7 @@ impl Arena<'_> {
         node
     }
 
-    fn field<'f>(
-        &mut self,
-        field: &'f FieldRow,
-        wrapped: &mut Vec<(NodeId, usize, &'f FieldRow)>,
-    ) -> NodeId {
+    fn field<'f>(&mut self, field: &'f FieldRow, wrapped: &mut Vec<(NodeId, usize, &'f FieldRow)>) -> NodeId {
         let FieldRow { n: _, t, o, via, key, patch, list, keys, map, d } = field;
         let place = format!("{t} {o} {via} {key:?} {patch} {list} {keys:?} {map} {d:?}");
         if let Some(&id) = self.places.get(&place) {

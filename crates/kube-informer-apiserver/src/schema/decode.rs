@@ -398,7 +398,9 @@ impl<'de> Visitor<'de> for Reader<'_, '_> {
                             out.push(Value::from(value.as_str().unwrap_or_default()));
                         }
                     } else {
-                        while let Some(value) = source.next_element_seed(walk.seed(inner.unwrap_or(NodeId::MAX)))? {
+                        while let Some(value) =
+                            source.next_element_seed(walk.seed(inner.unwrap_or(NodeId::MAX)))?
+                        {
                             out.push(value.unwrap_or_else(|| Value::Object(Map::new())));
                         }
                     }
@@ -469,7 +471,12 @@ fn drain<'de, A: SeqAccess<'de>>(source: &mut A) -> Result<(), A::Error> {
 }
 
 /// A list or an object where something else belongs.
-fn misplaced<E: Error>(walk: &mut Walk<'_>, node: &Node, codec: Codec, name: &str) -> Result<Option<Value>, E> {
+fn misplaced<E: Error>(
+    walk: &mut Walk<'_>,
+    node: &Node,
+    codec: Codec,
+    name: &str,
+) -> Result<Option<Value>, E> {
     match codec {
         Codec::Plain | Codec::Bytes | Codec::Raw => {
             walk.wrong(name, node);
@@ -537,7 +544,9 @@ fn object<'de, 's, A: MapAccess<'de>>(
         let path = walk.enter(&key, false);
         let (fields, holder) = (walk.fields.len(), walk.holder);
         if is_struct {
-            if let Some(via) = walk.node(id).and_then(|n| n.go.as_ref()).map(|go| &go.via).filter(|v| !v.is_empty()) {
+            if let Some(via) =
+                walk.node(id).and_then(|n| n.go.as_ref()).map(|go| &go.via).filter(|v| !v.is_empty())
+            {
                 walk.push_field(via);
             }
             walk.push_field(&key);

@@ -71,9 +71,7 @@ fn field(set: &SchemaSet, node: &Node, value: Option<Value>) -> Option<Value> {
     }
     let omitted = go.omit_empty || go.omit_zero;
     match (go.codec, node.kind) {
-        (Codec::Time | Codec::MicroTime, _) => {
-            value.or_else(|| (!go.omit_zero).then_some(Value::Null))
-        }
+        (Codec::Time | Codec::MicroTime, _) => value.or_else(|| (!go.omit_zero).then_some(Value::Null)),
         (Codec::Quantity, _) => Some(value.unwrap_or_else(|| "0".into())),
         (Codec::IntOrString, _) => Some(value.unwrap_or_else(|| 0.into())),
         (Codec::SchemaOrBool, _) => Some(value.unwrap_or_else(|| false.into())),

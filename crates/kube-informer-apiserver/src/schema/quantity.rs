@@ -75,7 +75,11 @@ impl Quantity {
         let scale = if format == Format::BinarySi { 0 } else { exponent } - parts.fraction.len() as i64;
         let binary = if format == Format::BinarySi { exponent } else { 0 };
         let Some(mut nanos) = nanos(unscaled, scale, binary) else {
-            return Ok(if scale < 0 { Self::least(format, sign) } else { Self::beyond(text, parts.positive) });
+            return Ok(if scale < 0 {
+                Self::least(format, sign)
+            } else {
+                Self::beyond(text, parts.positive)
+            });
         };
         if fast {
             let canonical = match format {

@@ -108,8 +108,10 @@ pub(crate) fn time(text: &str, form: TimeForm) -> Result<Option<Value>, String> 
         return Err(format!("parsing time {}: extra text: {}", quote(text), quote(cursor.rest)));
     }
     let date = Date::new(year as i16, month as i8, day as i8).map_err(|_| range("day"))?;
-    let time = Time::new(hour as i8, minute as i8, second as i8, micros * 1000).map_err(|_| range("second"))?;
-    let stamp = Offset::from_seconds(hours * 3600 + minutes * 60).and_then(|o| o.to_timestamp(DateTime::from_parts(date, time)));
+    let time =
+        Time::new(hour as i8, minute as i8, second as i8, micros * 1000).map_err(|_| range("second"))?;
+    let stamp = Offset::from_seconds(hours * 3600 + minutes * 60)
+        .and_then(|o| o.to_timestamp(DateTime::from_parts(date, time)));
     // Beyond what the clock library counts: kept as it came.
     Ok(stamp.map_or_else(|_| Some(text.into()), |stamp| write_time(stamp, form)))
 }

@@ -223,8 +223,7 @@ pub(crate) fn type_meta(bytes: &[u8]) -> Result<TypeMeta, String> {
     match found {
         Found::Meta(meta) => Ok(meta),
         Found::Field(field, value) => {
-            let why =
-                format!("json: cannot unmarshal {value} into Go struct field .{field} of type string");
+            let why = format!("json: cannot unmarshal {value} into Go struct field .{field} of type string");
             Err(failed(&why))
         }
         Found::Document(value) => {
