@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod docs;
+mod kinds;
 mod process;
 mod test;
 mod tidy;
@@ -25,6 +26,12 @@ enum Xtask {
     Test(test::Options),
     /// Check what no compiler checks: stray files, broken links, forbidden dependencies, …
     Tidy,
+    /// Make the embedded server's tables of built-in kinds from the pinned Kubernetes release
+    Kinds {
+        /// Only compare with what is committed
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -39,6 +46,7 @@ async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
     match command {
         Xtask::Test(options) => test::run(&options).await,
         Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
+        Xtask::Kinds { check } => kinds::run(check).map(|()| ExitCode::SUCCESS),
     }
 }
 

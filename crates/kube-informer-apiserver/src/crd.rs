@@ -1,7 +1,7 @@
 //! Custom resources (being written).
 
 /// What a CustomResourceDefinition adds to a [`crate::kinds::Resource`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CustomResource {}
 
 /// Value validations of one node.
