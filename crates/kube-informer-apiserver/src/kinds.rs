@@ -44,11 +44,7 @@ pub(crate) struct Subresource {
 impl Resource {
     /// `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     pub(crate) fn has_subresource(&self, name: &str) -> bool {

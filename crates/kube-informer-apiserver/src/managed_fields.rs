@@ -58,10 +58,7 @@ pub(crate) fn update(
     resets: &[&[&str]],
     schema: Option<&Schema>,
 ) {
-    let sent = new
-        .get_mut("metadata")
-        .and_then(Value::as_object_mut)
-        .and_then(|m| m.remove("managedFields"));
+    let sent = new.get_mut("metadata").and_then(Value::as_object_mut).and_then(|m| m.remove("managedFields"));
     let live = old.and_then(|old| old.pointer("/metadata/managedFields"));
     let mut entries = starting_entries(sent.as_ref(), live, write.subresource);
     let created = old.is_none_or(|old| old.pointer("/metadata/uid").is_none());
@@ -155,9 +152,7 @@ fn starting_entries(sent: Option<&Value>, live: Option<&Value>, subresource: &st
     match sent.and_then(Value::as_array).map(Vec::as_slice) {
         Some([]) => Entries::new(),
         Some([Value::Object(only)]) if only.is_empty() => Entries::new(),
-        _ => decode(sent)
-            .filter(|entries| !entries.is_empty())
-            .unwrap_or_else(live),
+        _ => decode(sent).filter(|entries| !entries.is_empty()).unwrap_or_else(live),
     }
 }
 
@@ -165,13 +160,7 @@ fn starting_entries(sent: Option<&Value>, live: Option<&Value>, subresource: &st
 fn decode(list: Option<&Value>) -> Option<Entries> {
     let mut entries = Entries::new();
     for entry in list.and_then(Value::as_array).into_iter().flatten() {
-        let text = |name: &str| {
-            entry
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (operation, api_version) = (text("operation"), text("apiVersion"));
         if !matches!(operation.as_str(), "Apply" | "Update") || api_version.is_empty() {
             return None;
@@ -185,23 +174,12 @@ fn decode(list: Option<&Value>) -> Option<Entries> {
         };
         let id = Id {
             manager: text("manager"),
-            api_version: if operation == "Apply" {
-                String::new()
-            } else {
-                api_version.clone()
-            },
+            api_version: if operation == "Apply" { String::new() } else { api_version.clone() },
             operation,
             subresource: text("subresource"),
         };
         let time = entry.get("time").and_then(Value::as_str).map(in_utc);
-        entries.insert(
-            id,
-            Entry {
-                api_version,
-                time,
-                set,
-            },
-        );
+        entries.insert(id, Entry { api_version, time, set });
     }
     Some(entries)
 }
@@ -209,10 +187,7 @@ fn decode(list: Option<&Value>) -> Option<Entries> {
 /// Times are shown in UTC, whatever zone they came in.
 fn in_utc(time: &str) -> String {
     let parsed = time.parse::<jiff::Timestamp>();
-    parsed.map_or_else(
-        |_| time.to_owned(),
-        |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    )
+    parsed.map_or_else(|_| time.to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 /// Moves what the write touched to its manager.
@@ -240,23 +215,12 @@ fn take_over(
     if own.is_empty() {
         return Ok(());
     }
-    let manager = if write.manager.is_empty() {
-        "unknown"
-    } else {
-        write.manager
-    };
+    let manager = if write.manager.is_empty() { "unknown" } else { write.manager };
     let id = Id::update(manager, write.api_version, write.subresource);
     let previous = entries.remove(&id).map(|entry| entry.set).unwrap_or_default();
     let set = own.union(&previous);
     let time = Some(write.now.to_owned());
-    entries.insert(
-        id,
-        Entry {
-            api_version: write.api_version.to_owned(),
-            time,
-            set,
-        },
-    );
+    entries.insert(id, Entry { api_version: write.api_version.to_owned(), time, set });
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 //! The work and the memory are bounded: ten thousand operations, three mebibytes of copies, and a depth
 //! that the rest of the server can walk.
 
+mod go;
 mod json;
 mod strategic;
 
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::status::{ApiError, Details};
 
+pub(crate) use go::go_value;
 pub(crate) use json::{json_patch, unknown_op_fields};
 pub(crate) use strategic::strategic_merge;
 
@@ -50,11 +52,9 @@ impl From<PatchError> for ApiError {
                 error.details = Some(Box::<Details>::default());
                 error
             }
-            PatchError::TooLarge(why) => Self::new(
-                413,
-                "RequestEntityTooLarge",
-                format!("Request entity is too large: {why}"),
-            ),
+            PatchError::TooLarge(why) => {
+                Self::new(413, "RequestEntityTooLarge", format!("Request entity is too large: {why}"))
+            }
             PatchError::Failed(why) => Self::new(500, "", why),
         }
     }

@@ -95,20 +95,13 @@ impl Schema {
     }
 
     pub(crate) fn at(&self, node: NodeId) -> Self {
-        Self {
-            set: Arc::clone(&self.set),
-            node,
-        }
+        Self { set: Arc::clone(&self.set), node }
     }
 
     /// The schema of a named field: a property, or the value of a map.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         let node = self.get();
-        node.properties
-            .get(name)
-            .copied()
-            .or(node.additional)
-            .map(|id| self.at(id))
+        node.properties.get(name).copied().or(node.additional).map(|id| self.at(id))
     }
 
     pub(crate) fn items(&self) -> Option<Self> {

@@ -66,12 +66,7 @@ pub(crate) enum FieldErrorKind {
 
 impl FieldError {
     pub(crate) fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            kind: FieldErrorKind::Required,
-            field: field.into(),
-            value: None,
-            detail: detail.into(),
-        }
+        Self { kind: FieldErrorKind::Required, field: field.into(), value: None, detail: detail.into() }
     }
 
     pub(crate) fn invalid(
@@ -80,12 +75,7 @@ impl FieldError {
         detail: impl Into<String>,
     ) -> Self {
         let (field, detail) = (field.into(), detail.into());
-        Self {
-            kind: FieldErrorKind::Invalid,
-            field,
-            value: Some(value.into()),
-            detail,
-        }
+        Self { kind: FieldErrorKind::Invalid, field, value: Some(value.into()), detail }
     }
 
     pub(crate) fn type_invalid(
@@ -94,12 +84,7 @@ impl FieldError {
         detail: impl Into<String>,
     ) -> Self {
         let (field, detail) = (field.into(), detail.into());
-        Self {
-            kind: FieldErrorKind::TypeInvalid,
-            field,
-            value: Some(value.into()),
-            detail,
-        }
+        Self { kind: FieldErrorKind::TypeInvalid, field, value: Some(value.into()), detail }
     }
 
     pub(crate) fn not_supported(field: impl Into<String>, value: impl Into<Value>, valid: &[&str]) -> Self {
@@ -122,21 +107,11 @@ impl FieldError {
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            kind: FieldErrorKind::Forbidden,
-            field: field.into(),
-            value: None,
-            detail: detail.into(),
-        }
+        Self { kind: FieldErrorKind::Forbidden, field: field.into(), value: None, detail: detail.into() }
     }
 
     pub(crate) fn too_long(field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            kind: FieldErrorKind::TooLong,
-            field: field.into(),
-            value: None,
-            detail: detail.into(),
-        }
+        Self { kind: FieldErrorKind::TooLong, field: field.into(), value: None, detail: detail.into() }
     }
 
     fn cause_reason(&self) -> &'static str {
@@ -188,22 +163,12 @@ impl std::fmt::Display for FieldError {
 
 /// `deployments.apps`, or `pods` in the core group: how messages name a resource.
 pub(crate) fn qualified(group: &str, name: &str) -> String {
-    if group.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name}.{group}")
-    }
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }
 
 impl ApiError {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            details: None,
-            retry_after: None,
-        }
+        Self { code, reason, message: message.into(), details: None, retry_after: None }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -227,10 +192,8 @@ impl ApiError {
     }
 
     pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            qualified(group, plural)
-        );
+        let message =
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
         Self::new(409, "Conflict", message).about(group, plural, name)
     }
 
@@ -252,11 +215,7 @@ impl ApiError {
         if let Some(details) = &mut error.details {
             details.causes = errors
                 .iter()
-                .map(|e| Cause {
-                    reason: e.cause_reason(),
-                    field: e.field.clone(),
-                    message: e.body(),
-                })
+                .map(|e| Cause { reason: e.cause_reason(), field: e.field.clone(), message: e.body() })
                 .collect();
         }
         error
@@ -272,11 +231,7 @@ impl ApiError {
 
     /// The path leads nowhere.
     pub(crate) fn unknown_path() -> Self {
-        let mut error = Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        );
+        let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
         error.details = Some(Box::default());
         error
     }
@@ -307,17 +262,9 @@ impl ApiError {
     }
 
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
-        let mut error = Self::new(
-            500,
-            "InternalError",
-            format!("Internal error occurred: {message}"),
-        );
+        let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {message}"));
         error.details = Some(Box::new(Details {
-            causes: vec![Cause {
-                reason: "",
-                field: String::new(),
-                message: message.to_string(),
-            }],
+            causes: vec![Cause { reason: "", field: String::new(), message: message.to_string() }],
             ..Details::default()
         }));
         error
@@ -348,12 +295,9 @@ impl ApiError {
 impl Details {
     fn to_json(&self, retry_after: Option<u32>) -> Value {
         let mut out = Map::new();
-        for (key, value) in [
-            ("name", &self.name),
-            ("group", &self.group),
-            ("kind", &self.kind),
-            ("uid", &self.uid),
-        ] {
+        for (key, value) in
+            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
+        {
             if !value.is_empty() {
                 out.insert(key.to_owned(), value.clone().into());
             }
@@ -372,11 +316,7 @@ impl Details {
 impl Cause {
     fn to_json(&self) -> Value {
         let mut out = Map::new();
-        for (key, value) in [
-            ("reason", self.reason),
-            ("message", &self.message),
-            ("field", &self.field),
-        ] {
+        for (key, value) in [("reason", self.reason), ("message", &self.message), ("field", &self.field)] {
             if !value.is_empty() {
                 out.insert(key.to_owned(), value.into());
             }

@@ -23,10 +23,7 @@ pub(super) struct Changes {
 }
 
 pub(super) fn compare(before: &Value, after: &Value, schema: Option<&Schema>) -> Result<Changes, Unfit> {
-    let mut walker = Walker {
-        changes: Changes::default(),
-        path: Vec::new(),
-    };
+    let mut walker = Walker { changes: Changes::default(), path: Vec::new() };
     let at = schema.map_or(At::Deduced, |schema| At::Node(schema.clone()));
     walker.visit(Some(before), Some(after), &At::Root(Box::new(at)))?;
     Ok(walker.changes)
@@ -96,10 +93,7 @@ impl Walker {
         match shape {
             Shape::Scalar => self.leaf(before, after),
             Shape::Map | Shape::Any => {
-                let (old, new) = (
-                    before.and_then(Value::as_object),
-                    after.and_then(Value::as_object),
-                );
+                let (old, new) = (before.and_then(Value::as_object), after.and_then(Value::as_object));
                 // Two empties are compared as they are: absent, null and {} are three things.
                 let nothing = old.is_none_or(Map::is_empty) && new.is_none_or(Map::is_empty);
                 if at.is_atomic_map() || nothing {
@@ -138,10 +132,7 @@ impl Walker {
         new: Option<&Map<String, Value>>,
         at: &At,
     ) -> Result<(), Unfit> {
-        let gone = old
-            .into_iter()
-            .flatten()
-            .filter(|(name, _)| !new.is_some_and(|n| n.contains_key(*name)));
+        let gone = old.into_iter().flatten().filter(|(name, _)| !new.is_some_and(|n| n.contains_key(*name)));
         for (name, value) in gone {
             self.below(format!("f:{name}"), Some(value), None, &at.field(name))?;
         }
@@ -156,19 +147,11 @@ impl Walker {
         let (old, new) = (at.by_step(old)?, at.by_step(new)?);
         let item = at.item();
         let none = Vec::new();
-        for step in old
-            .keys()
-            .chain(new.keys().filter(|step| !old.contains_key(*step)))
-        {
+        for step in old.keys().chain(new.keys().filter(|step| !old.contains_key(*step))) {
             let (before, after) = (old.get(step).unwrap_or(&none), new.get(step).unwrap_or(&none));
             match (before.as_slice(), after.as_slice()) {
                 ([] | [_], [] | [_]) => {
-                    self.below(
-                        step.clone(),
-                        before.first().copied(),
-                        after.first().copied(),
-                        &item,
-                    )?;
+                    self.below(step.clone(), before.first().copied(), after.first().copied(), &item)?;
                 }
                 // Items that share their key are one place, which nothing below is known of.
                 ([_, _, ..], [_, _, ..]) => {
@@ -261,11 +244,7 @@ impl At {
                     Self::Node(schema) => !schema.get().properties.contains_key("ownerReferences"),
                     _ => true,
                 };
-                if name == "metadata" && open {
-                    Self::Metadata
-                } else {
-                    field
-                }
+                if name == "metadata" && open { Self::Metadata } else { field }
             }
             Self::Node(schema) => schema.field(name).map_or(Self::Deduced, Self::Node),
             Self::Metadata => match name {

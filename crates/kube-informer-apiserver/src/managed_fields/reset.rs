@@ -22,11 +22,9 @@ pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
             &[&["spec"], &["status", "conditions"]]
         }
         ("status", "apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
-        ("status", "", "pods") => &[
-            &["spec"],
-            &["metadata", "deletionTimestamp"],
-            &["metadata", "ownerReferences"],
-        ],
+        ("status", "", "pods") => {
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+        }
         ("status", _, _) if resource.custom.is_some() => SPEC_AND_METADATA,
         (
             "status",

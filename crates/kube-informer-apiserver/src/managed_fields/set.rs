@@ -46,10 +46,7 @@ impl Set {
         let mut out = self.clone();
         out.members.extend(other.members.iter().cloned());
         for (step, set) in &other.children {
-            let joined = out
-                .children
-                .get(step)
-                .map_or_else(|| set.clone(), |mine| mine.union(set));
+            let joined = out.children.get(step).map_or_else(|| set.clone(), |mine| mine.union(set));
             out.children.insert(step.clone(), joined);
         }
         out
@@ -59,16 +56,10 @@ impl Set {
     pub(super) fn without(&self, other: &Self) -> Self {
         let members = self.members.difference(&other.members).cloned().collect();
         let children = self.children.iter().filter_map(|(step, set)| {
-            let left = other
-                .children
-                .get(step)
-                .map_or_else(|| set.clone(), |theirs| set.without(theirs));
+            let left = other.children.get(step).map_or_else(|| set.clone(), |theirs| set.without(theirs));
             (!left.is_empty()).then(|| (step.clone(), left))
         });
-        Self {
-            members,
-            children: children.collect(),
-        }
+        Self { members, children: children.collect() }
     }
 
     /// The paths that are not in `other`, nor below one that is.
@@ -78,16 +69,11 @@ impl Set {
             if other.members.contains(step) {
                 return None;
             }
-            let left = other
-                .children
-                .get(step)
-                .map_or_else(|| set.clone(), |theirs| set.without_below(theirs));
+            let left =
+                other.children.get(step).map_or_else(|| set.clone(), |theirs| set.without_below(theirs));
             (!left.is_empty()).then(|| (step.clone(), left))
         });
-        Self {
-            members,
-            children: children.collect(),
-        }
+        Self { members, children: children.collect() }
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -147,9 +133,7 @@ fn step(text: &str) -> Option<Option<String>> {
     let (kind, rest) = (text.get(..2)?, text.get(2..)?);
     match kind {
         "f:" => Some(Some(text.to_owned())),
-        "v:" => serde_json::from_str(rest)
-            .ok()
-            .map(|value| Some(value_step(&value))),
+        "v:" => serde_json::from_str(rest).ok().map(|value| Some(value_step(&value))),
         "k:" => {
             let keys: BTreeMap<String, Value> = serde_json::from_str(rest).ok()?;
             Some(Some(key_step(&keys)))

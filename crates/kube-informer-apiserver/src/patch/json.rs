@@ -35,15 +35,10 @@ pub(crate) fn json_patch(doc: &mut Value, ops: &Value) -> Result<(), PatchError>
 /// `json patch unknown field "[0].foo"`.
 pub(crate) fn unknown_op_fields(ops: &Value) -> Vec<String> {
     let ops = ops.as_array().map(Vec::as_slice).unwrap_or_default();
-    let objects = ops
-        .iter()
-        .enumerate()
-        .filter_map(|(i, op)| op.as_object().map(|op| (i, op)));
+    let objects = ops.iter().enumerate().filter_map(|(i, op)| op.as_object().map(|op| (i, op)));
     objects
         .flat_map(|(i, op)| {
-            let unknown = op
-                .keys()
-                .filter(|k| !["op", "path", "from", "value"].contains(&k.as_str()));
+            let unknown = op.keys().filter(|k| !["op", "path", "from", "value"].contains(&k.as_str()));
             unknown.map(move |k| format!("json patch unknown field \"[{i}].{k}\""))
         })
         .collect()
@@ -59,9 +54,7 @@ struct Op<'a> {
 fn parse(ops: &Value) -> Result<Vec<Op<'_>>, PatchError> {
     let malformed = |what: &Value, into: &str| {
         let what = json_type(what);
-        PatchError::Malformed(format!(
-            "error decoding patch: json: cannot unmarshal {what} into Go {into}"
-        ))
+        PatchError::Malformed(format!("error decoding patch: json: cannot unmarshal {what} into Go {into}"))
     };
     let items = match ops {
         Value::Array(items) => items.as_slice(),
@@ -73,12 +66,7 @@ fn parse(ops: &Value) -> Result<Vec<Op<'_>>, PatchError> {
         let fields = match item {
             Value::Object(fields) => fields,
             Value::Null => {
-                parsed.push(Op {
-                    op: None,
-                    path: None,
-                    from: None,
-                    value: None,
-                });
+                parsed.push(Op { op: None, path: None, from: None, value: None });
                 continue;
             }
             other => return Err(malformed(other, "value of type handlers.jsonPatchOp")),
@@ -86,10 +74,7 @@ fn parse(ops: &Value) -> Result<Vec<Op<'_>>, PatchError> {
         let text = |name: &str| match fields.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.as_str())),
-            Some(other) => Err(malformed(
-                other,
-                &format!("struct field jsonPatchOp.{name} of type string"),
-            )),
+            Some(other) => Err(malformed(other, &format!("struct field jsonPatchOp.{name} of type string"))),
         };
         parsed.push(Op {
             op: text("op")?,
@@ -127,9 +112,7 @@ impl Op<'_> {
     }
 
     fn add(&self, doc: &mut Value) -> Result<(), String> {
-        let path = self
-            .path
-            .ok_or("add operation failed to decode path: missing value")?;
+        let path = self.path.ok_or("add operation failed to decode path: missing value")?;
         let value = self.value.cloned().unwrap_or_default();
         check_depth(path, &value)?;
         let (parent, key) = find(doc, path).ok_or_else(|| {
@@ -139,15 +122,11 @@ impl Op<'_> {
     }
 
     fn remove(&self, doc: &mut Value) -> Result<(), String> {
-        let path = self
-            .path
-            .ok_or("remove operation failed to decode path: missing value")?;
+        let path = self.path.ok_or("remove operation failed to decode path: missing value")?;
         let (parent, key) = find(doc, path).ok_or_else(|| {
             format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
         })?;
-        take(parent, &key)
-            .map(drop)
-            .map_err(|e| format!("error in remove for path: '{path}': {e}"))
+        take(parent, &key).map(drop).map_err(|e| format!("error in remove for path: '{path}': {e}"))
     }
 
     fn replace(&self, doc: &mut Value) -> Result<(), String> {
@@ -206,9 +185,7 @@ impl Op<'_> {
             ));
         }
         let value = source.cloned().unwrap_or_default();
-        let path = self
-            .path
-            .ok_or("copy operation failed to decode path: missing value")?;
+        let path = self.path.ok_or("copy operation failed to decode path: missing value")?;
         check_depth(path, &value)?;
         let (parent, key) = find(doc, path).ok_or_else(|| {
             format!("copy operation does not apply: doc is missing destination path: {path}: missing value")
@@ -220,21 +197,13 @@ impl Op<'_> {
         let path = self.path("test")?;
         let failed = || format!("testing value {path} failed: test failed");
         if path.is_empty() {
-            return if Some(&*doc) == self.value {
-                Ok(())
-            } else {
-                Err(failed())
-            };
+            return if Some(&*doc) == self.value { Ok(()) } else { Err(failed()) };
         }
         let (parent, key) = find(doc, path).ok_or_else(|| {
             format!("test operation does not apply: is missing path: {path}: missing value")
         })?;
         let found = peek(parent, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
-        if found.filter(|v| !v.is_null()) == self.value {
-            Ok(())
-        } else {
-            Err(failed())
-        }
+        if found.filter(|v| !v.is_null()) == self.value { Ok(()) } else { Err(failed()) }
     }
 }
 
@@ -286,9 +255,7 @@ fn index(key: &str, len: usize) -> Result<usize, String> {
     let size = i64::try_from(len).unwrap_or(i64::MAX);
     let resolved = if at < 0 { at + size } else { at };
     if resolved < 0 || resolved >= size {
-        return Err(format!(
-            "Unable to access invalid index: {at}: invalid index referenced"
-        ));
+        return Err(format!("Unable to access invalid index: {at}: invalid index referenced"));
     }
     usize::try_from(resolved).map_err(|e| e.to_string())
 }
@@ -322,9 +289,9 @@ fn insert(parent: &mut Value, key: &str, value: Value) -> Result<(), String> {
 
 fn take(parent: &mut Value, key: &str) -> Result<Value, String> {
     match parent {
-        Value::Object(map) => map
-            .remove(key)
-            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value")),
+        Value::Object(map) => {
+            map.remove(key).ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value"))
+        }
         Value::Array(items) => index(key, items.len()).map(|at| items.remove(at)),
         _ => Err("missing value".to_owned()),
     }
@@ -341,11 +308,7 @@ fn peek<'v>(parent: &'v Value, key: &str) -> Result<Option<&'v Value>, String> {
 
 fn check_depth(path: &str, value: &Value) -> Result<(), String> {
     let above = path.bytes().filter(|b| *b == b'/').count();
-    if above + depth(value) > MAX_DEPTH {
-        Err("exceeded max depth".to_owned())
-    } else {
-        Ok(())
-    }
+    if above + depth(value) > MAX_DEPTH { Err("exceeded max depth".to_owned()) } else { Ok(()) }
 }
 
 fn depth(value: &Value) -> usize {

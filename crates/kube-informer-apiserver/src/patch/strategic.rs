@@ -6,15 +6,14 @@
 //! list is that of the patch, with the items that only the server has kept where they stood relative to
 //! the others.
 
-mod go;
 mod order;
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
-use self::go::{go_type, go_value};
 use self::order::{Keyed, arrange};
+use super::go::{Shown, go_type, go_value};
 use super::{PatchError, json_type};
 use crate::schema::Schema;
 
@@ -42,11 +41,7 @@ pub(crate) fn strategic_merge(
         }
     };
     let original = std::mem::take(doc);
-    let original = if let Value::Object(original) = original {
-        original
-    } else {
-        Object::new()
-    };
+    let original = if let Value::Object(original) = original { original } else { Object::new() };
     *doc = Value::Object(merge_maps(original, patch, schema)?);
     Ok(())
 }
@@ -122,14 +117,10 @@ fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,
         Value::Object(map) => {
-            let kept = map
-                .into_iter()
-                .filter_map(|(k, v)| without_directives(v).map(|v| (k, v)));
+            let kept = map.into_iter().filter_map(|(k, v)| without_directives(v).map(|v| (k, v)));
             Some(Value::Object(kept.collect()))
         }
-        Value::Array(items) => Some(Value::Array(
-            items.into_iter().filter_map(without_directives).collect(),
-        )),
+        Value::Array(items) => Some(Value::Array(items.into_iter().filter_map(without_directives).collect())),
         other => Some(other),
     }
 }
@@ -140,12 +131,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchErr
         return Ok(());
     };
     let bad = || malformed("invalid patch format of retainKeys");
-    let keys: BTreeSet<&str> = keys
-        .as_array()
-        .ok_or_else(bad)?
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
+    let keys: BTreeSet<&str> = keys.as_array().ok_or_else(bad)?.iter().filter_map(Value::as_str).collect();
     let allowed = patch.iter().all(|(key, value)| {
         value.is_null()
             || key.starts_with(DELETE_FROM)
@@ -165,11 +151,7 @@ fn merge_ordered_lists(
     patch: &mut Object,
     schema: Option<&Schema>,
 ) -> Result<(), PatchError> {
-    let directives: Vec<String> = patch
-        .keys()
-        .filter(|k| k.starts_with(SET_ORDER))
-        .cloned()
-        .collect();
+    let directives: Vec<String> = patch.keys().filter(|k| k.starts_with(SET_ORDER)).cloned().collect();
     for directive in directives {
         let Some(order) = patch.remove(&directive) else {
             continue;
@@ -177,10 +159,7 @@ fn merge_ordered_lists(
         let Value::Array(order) = order else {
             return Err(bad_type("[]interface {}", &order));
         };
-        let Some(key) = directive
-            .strip_prefix(SET_ORDER)
-            .and_then(|rest| rest.strip_prefix('/'))
-        else {
+        let Some(key) = directive.strip_prefix(SET_ORDER).and_then(|rest| rest.strip_prefix('/')) else {
             return Err(malformed("invalid patch format of setElementOrder list"));
         };
         let as_list = |value: Option<Value>| match value {
@@ -201,11 +180,7 @@ fn merge_ordered_lists(
             (Some(current), Some(change)) => list.merge(current, change, false)?,
         };
         let kind = element_kind(&[&server_order, &changed])?;
-        let keyed = if kind == ElementKind::Object {
-            list.keyed()
-        } else {
-            Keyed::Scalars
-        };
+        let keyed = if kind == ElementKind::Object { list.keyed() } else { Keyed::Scalars };
         if keyed == Keyed::Scalars && kind == ElementKind::Object {
             return Err(PatchError::Failed(no_merge_key(&merged, "")));
         }
@@ -226,26 +201,14 @@ struct List {
 impl List {
     fn of(schema: Option<&Schema>, name: &str) -> Result<Self, PatchError> {
         let Some(field) = struct_field(schema, name)? else {
-            return Ok(Self {
-                item: None,
-                merges: false,
-                key: String::new(),
-            });
+            return Ok(Self { item: None, merges: false, key: String::new() });
         };
         let node = field.get();
-        Ok(Self {
-            item: field.items(),
-            merges: node.merge,
-            key: node.merge_key.clone().unwrap_or_default(),
-        })
+        Ok(Self { item: field.items(), merges: node.merge, key: node.merge_key.clone().unwrap_or_default() })
     }
 
     fn keyed(&self) -> Keyed<'_> {
-        if self.key.is_empty() {
-            Keyed::Scalars
-        } else {
-            Keyed::By(&self.key)
-        }
+        if self.key.is_empty() { Keyed::Scalars } else { Keyed::By(&self.key) }
     }
 
     fn merge(&self, old: Vec<Value>, change: Vec<Value>, deletes: bool) -> Result<Vec<Value>, PatchError> {
@@ -260,26 +223,16 @@ impl List {
         }
         if deletes {
             let gone: BTreeSet<String> = change.iter().map(Value::to_string).collect();
-            return Ok(old
-                .into_iter()
-                .filter(|item| !gone.contains(&item.to_string()))
-                .collect());
+            return Ok(old.into_iter().filter(|item| !gone.contains(&item.to_string())).collect());
         }
         let mut seen = BTreeSet::new();
-        let both = old
-            .iter()
-            .chain(&change)
-            .filter(|item| seen.insert(item.to_string()))
-            .cloned()
-            .collect();
+        let both = old.iter().chain(&change).filter(|item| seen.insert(item.to_string())).cloned().collect();
         arrange(both, &change, &old, Keyed::Scalars).map_err(PatchError::Failed)
     }
 
     fn merge_objects(&self, mut old: Vec<Value>, change: Vec<Value>) -> Result<Vec<Value>, PatchError> {
         if self.key.is_empty() {
-            return Err(PatchError::Failed(
-                "cannot merge lists without merge key for struct".to_owned(),
-            ));
+            return Err(PatchError::Failed("cannot merge lists without merge key for struct".to_owned()));
         }
         let mut plain = Vec::with_capacity(change.len());
         let mut replace = false;
@@ -398,9 +351,7 @@ fn element_kind(lists: &[&[Value]]) -> Result<ElementKind, PatchError> {
     for item in lists.iter().copied().flatten() {
         match first {
             None if item.is_array() => {
-                return Err(PatchError::DoesNotApply(
-                    "lists of lists are not supported".to_owned(),
-                ));
+                return Err(PatchError::DoesNotApply("lists of lists are not supported".to_owned()));
             }
             None => first = Some(item),
             Some(one) if go_type(one) == go_type(item) => {}
@@ -414,9 +365,7 @@ fn element_kind(lists: &[&[Value]]) -> Result<ElementKind, PatchError> {
     match first {
         Some(Value::Object(_)) => Ok(ElementKind::Object),
         Some(_) => Ok(ElementKind::Scalar),
-        None => Err(PatchError::Failed(
-            "no elements in any of the given slices".to_owned(),
-        )),
+        None => Err(PatchError::Failed("no elements in any of the given slices".to_owned())),
     }
 }
 
@@ -435,10 +384,7 @@ fn unknown_directive(directive: &Value, map: &Object) -> PatchError {
 
 fn no_merge_key<T>(item: &T, key: &str) -> String
 where
-    for<'a> &'a T: Into<go::Shown<'a>>,
+    for<'a> &'a T: Into<Shown<'a>>,
 {
-    format!(
-        "map: {} does not contain declared merge key: {key}",
-        go_value(item)
-    )
+    format!("map: {} does not contain declared merge key: {key}", go_value(item))
 }

@@ -30,11 +30,7 @@ impl FieldSelector {
         for part in parts.into_iter().filter(|p| !p.is_empty()) {
             let (path, equals, value) = split_term(part)
                 .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{part}'"))?;
-            terms.push(FieldTerm {
-                path: path.to_owned(),
-                equals,
-                value: unescape(value)?,
-            });
+            terms.push(FieldTerm { path: path.to_owned(), equals, value: unescape(value)? });
         }
         Ok(Self { terms })
     }
@@ -67,10 +63,7 @@ impl FieldSelector {
     /// values of its selectable fields.
     pub(crate) fn matches(&self, values: &[(String, String)]) -> bool {
         self.terms.iter().all(|term| {
-            let found = values
-                .iter()
-                .find(|(path, _)| *path == term.path)
-                .map_or("", |(_, v)| v.as_str());
+            let found = values.iter().find(|(path, _)| *path == term.path).map_or("", |(_, v)| v.as_str());
             (found == term.value) == term.equals
         })
     }
@@ -81,10 +74,7 @@ impl std::fmt::Display for FieldSelector {
         for (i, FieldTerm { path, equals, value }) in self.terms.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let operator = if *equals { "=" } else { "!=" };
-            let value = value
-                .replace('\\', "\\\\")
-                .replace(',', "\\,")
-                .replace('=', "\\=");
+            let value = value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
             write!(f, "{comma}{path}{operator}{value}")?;
         }
         Ok(())
@@ -112,10 +102,7 @@ fn split_terms(text: &str) -> Vec<&str> {
 
 /// Splits at the first operator, wherever it stands.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
-    let at = term
-        .char_indices()
-        .find(|(at, c)| *c == '=' || term[*at..].starts_with("!="))?
-        .0;
+    let at = term.char_indices().find(|(at, c)| *c == '=' || term[*at..].starts_with("!="))?.0;
     let (path, rest) = term.split_at(at);
     if let Some(value) = rest.strip_prefix("!=") {
         return Some((path, false, value));
@@ -133,9 +120,7 @@ fn unescape(value: &str) -> Result<String, String> {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
                 other => {
                     let sequence: String = std::iter::once('\\').chain(other).collect();
-                    return Err(format!(
-                        "invalid field selector: invalid escape sequence: {sequence}"
-                    ));
+                    return Err(format!("invalid field selector: invalid escape sequence: {sequence}"));
                 }
             },
             // The real server shows the code point.
@@ -168,11 +153,7 @@ struct Selectable {
 }
 
 fn selectable(resource: &Resource) -> Selectable {
-    let of = |namespace, fields, refusal| Selectable {
-        namespace,
-        fields,
-        refusal,
-    };
+    let of = |namespace, fields, refusal| Selectable { namespace, fields, refusal };
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => of(
             true,
@@ -231,16 +212,12 @@ fn selectable(resource: &Resource) -> Selectable {
         ("certificates.k8s.io", "certificatesigningrequests" | "clustertrustbundles") => {
             of(false, &["spec.signerName"], Refusal::Plain)
         }
-        ("certificates.k8s.io", "podcertificaterequests") => of(
-            false,
-            &["spec.signerName", "spec.podName", "spec.nodeName"],
-            Refusal::Plain,
-        ),
-        ("resource.k8s.io", "resourceslices") => of(
-            false,
-            &["spec.nodeName", "spec.driver", "spec.pool.name"],
-            Refusal::ResourceSlice,
-        ),
+        ("certificates.k8s.io", "podcertificaterequests") => {
+            of(false, &["spec.signerName", "spec.podName", "spec.nodeName"], Refusal::Plain)
+        }
+        ("resource.k8s.io", "resourceslices") => {
+            of(false, &["spec.nodeName", "spec.driver", "spec.pool.name"], Refusal::ResourceSlice)
+        }
         _ => of(true, &[], Refusal::Default),
     }
 }
@@ -260,11 +237,7 @@ pub(crate) fn selectable_fields(resource: &Resource) -> Vec<String> {
 
 /// The name under which [`field_values`] gives a field, or the real server's refusal.
 fn known_as(resource: &Resource, path: &str, custom: &[String]) -> Result<String, String> {
-    if selectable_fields(resource)
-        .iter()
-        .chain(custom)
-        .any(|known| known == path)
-    {
+    if selectable_fields(resource).iter().chain(custom).any(|known| known == path) {
         return Ok(match (resource.group.as_str(), path) {
             ("events.k8s.io", "reportingController") => "reportingComponent".to_owned(),
             ("events.k8s.io", path) => path.replace("regarding.", "involvedObject."),
@@ -274,19 +247,12 @@ fn known_as(resource: &Resource, path: &str, custom: &[String]) -> Result<String
     if resource.is("", "pods") && path == "spec.host" {
         return Ok("spec.nodeName".to_owned());
     }
-    let refusal = if resource.custom.is_some() {
-        Refusal::Plain
-    } else {
-        selectable(resource).refusal
-    };
+    let refusal = if resource.custom.is_some() { Refusal::Plain } else { selectable(resource).refusal };
     Err(match refusal {
         Refusal::Plain => format!("field label not supported: {path}"),
         Refusal::Job => format!("field label {path:?} not supported for Job"),
         Refusal::ResourceSlice => {
-            format!(
-                "field label not supported for {}, Kind=ResourceSlice: {path}",
-                resource.api_version()
-            )
+            format!("field label not supported for {}, Kind=ResourceSlice: {path}", resource.api_version())
         }
         Refusal::Default => {
             format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
@@ -297,27 +263,11 @@ fn known_as(resource: &Resource, path: &str, custom: &[String]) -> Result<String
 /// The values that selectors compare with. A custom resource's own selectable fields are evaluated by
 /// the caller.
 pub(crate) fn field_values(resource: &Resource, object: &Value) -> Vec<(String, String)> {
-    let text = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let flag = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_bool)
-            .unwrap_or_default()
-            .to_string()
-    };
-    let number = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_i64)
-            .unwrap_or_default()
-            .to_string()
-    };
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let flag =
+        |pointer: &str| object.pointer(pointer).and_then(Value::as_bool).unwrap_or_default().to_string();
+    let number =
+        |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default().to_string();
     let mut values = vec![("metadata.name", text("/metadata/name"))];
     if resource.namespaced {
         values.push(("metadata.namespace", text("/metadata/namespace")));
@@ -333,20 +283,16 @@ pub(crate) fn field_values(resource: &Resource, object: &Value) -> Vec<(String, 
                 ("spec.hostNetwork", flag("/spec/hostNetwork")),
                 ("status.phase", text("/status/phase")),
                 // Decoding fills podIPs from podIP where only that was sent.
-                (
-                    "status.podIP",
-                    if ip.is_empty() { text("/status/podIP") } else { ip },
-                ),
+                ("status.podIP", if ip.is_empty() { text("/status/podIP") } else { ip }),
                 ("status.nominatedNodeName", text("/status/nominatedNodeName")),
             ]);
         }
         ("", "nodes") => values.push(("spec.unschedulable", flag("/spec/unschedulable"))),
         ("", "namespaces") => values.push(("status.phase", text("/status/phase"))),
         ("", "secrets") => values.push(("type", text("/type"))),
-        ("", "services") => values.extend([
-            ("spec.clusterIP", text("/spec/clusterIP")),
-            ("spec.type", text("/spec/type")),
-        ]),
+        ("", "services") => {
+            values.extend([("spec.clusterIP", text("/spec/clusterIP")), ("spec.type", text("/spec/type"))])
+        }
         ("", "replicationcontrollers") | ("apps", "replicasets") => {
             values.push(("status.replicas", number("/status/replicas")));
         }
@@ -364,10 +310,7 @@ pub(crate) fn field_values(resource: &Resource, object: &Value) -> Vec<(String, 
         ("" | "events.k8s.io", "events") => values.extend(event_values(object)),
         _ => {}
     }
-    values
-        .into_iter()
-        .map(|(path, value)| (path.to_owned(), value))
-        .collect()
+    values.into_iter().map(|(path, value)| (path.to_owned(), value)).collect()
 }
 
 /// Both groups' names for the same things; an object has the ones of the version it is written in.
@@ -388,14 +331,7 @@ fn event_values(object: &Value) -> Vec<(&'static str, String)> {
         ("involvedObject.resourceVersion", about("resourceVersion")),
         ("involvedObject.fieldPath", about("fieldPath")),
         ("reason", either("/reason", "/reason")),
-        (
-            "source",
-            if source.is_empty() {
-                reporter.clone()
-            } else {
-                source
-            },
-        ),
+        ("source", if source.is_empty() { reporter.clone() } else { source }),
         ("reportingComponent", reporter),
         ("type", either("/type", "/type")),
     ]

@@ -39,9 +39,7 @@ impl LabelSelector {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut requirements = super::syntax::parse(text)?;
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(Self {
-            requirements: Some(requirements),
-        })
+        Ok(Self { requirements: Some(requirements) })
     }
 
     /// The form inside objects: `matchLabels` and `matchExpressions`. Null matches nothing, empty
@@ -51,21 +49,11 @@ impl LabelSelector {
             return Ok(Self { requirements: None });
         }
         let mut requirements = Vec::new();
-        for (key, value) in selector
-            .get("matchLabels")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
             requirements.push(Requirement::new(key, Operator::Equals, vec![value])?);
         }
-        for expression in selector
-            .get("matchExpressions")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
             let text = |name: &str| expression.get(name).and_then(Value::as_str).unwrap_or_default();
             let operator = match text("operator") {
                 "In" => Operator::In,
@@ -74,20 +62,12 @@ impl LabelSelector {
                 "DoesNotExist" => Operator::DoesNotExist,
                 other => return Err(format!("{other:?} is not a valid label selector operator")),
             };
-            let values = expression
-                .get("values")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
-            let values = values
-                .map(|v| v.as_str().unwrap_or_default().to_owned())
-                .collect();
+            let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+            let values = values.map(|v| v.as_str().unwrap_or_default().to_owned()).collect();
             requirements.push(Requirement::new(text("key"), operator, values)?);
         }
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(Self {
-            requirements: Some(requirements),
-        })
+        Ok(Self { requirements: Some(requirements) })
     }
 
     pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
@@ -106,29 +86,20 @@ impl LabelSelector {
     }
 
     fn matches_with<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
-        self.requirements
-            .as_ref()
-            .is_some_and(|all| all.iter().all(|r| r.matches(label(&r.key))))
+        self.requirements.as_ref().is_some_and(|all| all.iter().all(|r| r.matches(label(&r.key))))
     }
 }
 
 impl Default for LabelSelector {
     /// Everything.
     fn default() -> Self {
-        Self {
-            requirements: Some(Vec::new()),
-        }
+        Self { requirements: Some(Vec::new()) }
     }
 }
 
 impl std::fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let all: Vec<String> = self
-            .requirements
-            .iter()
-            .flatten()
-            .map(Requirement::text)
-            .collect();
+        let all: Vec<String> = self.requirements.iter().flatten().map(Requirement::text).collect();
         f.write_str(&all.join(","))
     }
 }
@@ -147,25 +118,13 @@ impl Requirement {
         let all = || Value::from(values.clone());
         match operator {
             Operator::In | Operator::NotIn if count == 0 => {
-                refuse(
-                    "values".to_owned(),
-                    all(),
-                    "for 'in', 'notin' operators, values set can't be empty",
-                );
+                refuse("values".to_owned(), all(), "for 'in', 'notin' operators, values set can't be empty");
             }
             Operator::Equals | Operator::DoubleEquals | Operator::NotEquals if count != 1 => {
-                refuse(
-                    "values".to_owned(),
-                    all(),
-                    "exact-match compatibility requires one single value",
-                );
+                refuse("values".to_owned(), all(), "exact-match compatibility requires one single value");
             }
             Operator::Exists | Operator::DoesNotExist if count != 0 => {
-                refuse(
-                    "values".to_owned(),
-                    all(),
-                    "values set must be empty for exists and does not exist",
-                );
+                refuse("values".to_owned(), all(), "values set must be empty for exists and does not exist");
             }
             Operator::GreaterThan | Operator::LessThan => {
                 if count != 1 {
@@ -184,19 +143,11 @@ impl Requirement {
         for (i, value) in values.iter().enumerate() {
             let wrong = label_value_errors(value);
             if !wrong.is_empty() {
-                refuse(
-                    format!("values[{i}][{key}]"),
-                    value.as_str().into(),
-                    &wrong.join("; "),
-                );
+                refuse(format!("values[{i}][{key}]"), value.as_str().into(), &wrong.join("; "));
             }
         }
         match errors.as_slice() {
-            [] => Ok(Self {
-                key: key.to_owned(),
-                operator,
-                values,
-            }),
+            [] => Ok(Self { key: key.to_owned(), operator, values }),
             [one] => Err(one.clone()),
             many => Err(format!("[{}]", many.join(", "))),
         }
@@ -255,11 +206,7 @@ pub(crate) fn label_key_errors(key: &str) -> Vec<String> {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
-                errors.extend(
-                    subdomain_errors(prefix)
-                        .into_iter()
-                        .map(|e| format!("prefix part {e}")),
-                );
+                errors.extend(subdomain_errors(prefix).into_iter().map(|e| format!("prefix part {e}")));
             }
             *name
         }
@@ -301,9 +248,7 @@ fn is_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     edge(bytes.first())
         && edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 fn subdomain_errors(text: &str) -> Vec<String> {
@@ -316,9 +261,7 @@ fn subdomain_errors(text: &str) -> Vec<String> {
         let bytes = label.as_bytes();
         edge(bytes.first())
             && edge(bytes.last())
-            && bytes
-                .iter()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+            && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
     };
     if !text.split('.').all(label) {
         errors.push(

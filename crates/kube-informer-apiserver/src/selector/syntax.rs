@@ -8,17 +8,12 @@ use super::labels::{Operator, Requirement, label_key_errors};
 use crate::status::FieldError;
 
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
-    let mut parser = Parser {
-        tokens: tokens(text),
-        at: 0,
-    };
+    let mut parser = Parser { tokens: tokens(text), at: 0 };
     let mut requirements = Vec::new();
     loop {
         match parser.peek() {
             Token::Word(_) | Token::Not => {
-                let one = parser
-                    .requirement()
-                    .map_err(|e| format!("unable to parse requirement: {e}"))?;
+                let one = parser.requirement().map_err(|e| format!("unable to parse requirement: {e}"))?;
                 requirements.push(one);
                 match parser.next() {
                     Token::End => return Ok(requirements),
@@ -29,19 +24,13 @@ pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
                         }
                     }
                     other => {
-                        return Err(format!(
-                            "found '{}', expected: ',' or 'end of string'",
-                            other.text()
-                        ));
+                        return Err(format!("found '{}', expected: ',' or 'end of string'", other.text()));
                     }
                 }
             }
             Token::End => return Ok(requirements),
             other => {
-                return Err(format!(
-                    "found '{}', expected: !, identifier, or 'end of string'",
-                    other.text()
-                ));
+                return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
             }
         }
     }
@@ -172,10 +161,7 @@ impl Parser {
             Token::Greater => Operator::GreaterThan,
             Token::Less => Operator::LessThan,
             other => {
-                return Err(format!(
-                    "found '{}', expected: in, notin, =, ==, !=, gt, lt",
-                    other.text()
-                ));
+                return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text()));
             }
         })
     }
@@ -194,10 +180,7 @@ impl Parser {
             }
             Token::Word(_) | Token::Comma => {}
             other => {
-                return Err(format!(
-                    "found '{}', expected: ',', ')' or identifier",
-                    other.text()
-                ));
+                return Err(format!("found '{}', expected: ',', ')' or identifier", other.text()));
             }
         }
         let mut values = Vec::new();

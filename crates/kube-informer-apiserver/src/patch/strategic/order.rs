@@ -30,11 +30,7 @@ pub(super) fn arrange(
     let mut server_only = Vec::new();
     for item in items {
         let id = identity(&item, keyed)?;
-        if wanted.contains_key(&id) {
-            named.push((id, item))
-        } else {
-            server_only.push((id, item))
-        }
+        if wanted.contains_key(&id) { named.push((id, item)) } else { server_only.push((id, item)) }
     }
     // Stable: several items with one key stay as they are.
     named.sort_by_key(|(id, _)| wanted.get(id).copied());

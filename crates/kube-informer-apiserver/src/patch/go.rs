@@ -1,11 +1,12 @@
-//! JSON values as Go's `%v` and `%T` show them: error messages of a strategic merge quote them so.
+//! JSON values as Go's `%v` and `%T` show them: errors of a strategic merge and printer columns of
+//! custom resources quote them so.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
 /// A value, a list or an object.
-pub(super) enum Shown<'a> {
+pub(crate) enum Shown<'a> {
     Value(&'a Value),
     List(&'a [Value]),
     Object(&'a Map<String, Value>),
@@ -36,7 +37,7 @@ impl<'a> From<&'a Map<String, Value>> for Shown<'a> {
 }
 
 /// `map[name:x ports:[80 81]]`
-pub(super) fn go_value<'a>(value: impl Into<Shown<'a>>) -> String {
+pub(crate) fn go_value<'a>(value: impl Into<Shown<'a>>) -> String {
     let mut out = String::new();
     write(&mut out, value.into());
     out
@@ -65,6 +66,10 @@ fn write(out: &mut String, value: Shown<'_>) {
                 write(out, Shown::Value(item));
             }
             out.push(']');
+        }
+        // Go writes a float without a fraction as if it were whole.
+        Shown::Value(Value::Number(n)) if n.is_f64() => {
+            let _ = write!(out, "{}", n.as_f64().unwrap_or_default());
         }
         Shown::Value(scalar) => {
             let _ = write!(out, "{scalar}");
