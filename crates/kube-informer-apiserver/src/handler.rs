@@ -28,6 +28,8 @@ const WORTH_COMPRESSING: u64 = 128 * 1024;
 /// What can be set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
+    /// Where clients reach the server, as discovery tells them.
+    pub(crate) address: String,
     pub(crate) bookmark_interval: Duration,
     pub(crate) body_limit: usize,
 }

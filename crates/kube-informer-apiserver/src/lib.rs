@@ -33,8 +33,10 @@ mod admission;
 mod api;
 mod convert;
 mod defaults;
+mod fields;
 mod managed_fields;
 mod patch;
+mod quantity;
 mod strategy;
 mod validation;
 

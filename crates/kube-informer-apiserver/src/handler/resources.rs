@@ -21,7 +21,6 @@ use crate::render::{self, TableForm};
 use crate::request::Target;
 use crate::schema::Schema;
 use crate::status::{ApiError, FieldError};
-use crate::strategy;
 use crate::table::IncludeObject;
 use crate::watch::{WatchForm, WatchRequest};
 
@@ -154,7 +153,7 @@ impl Handler {
             };
             let mut new = patch.apply(object, schema)?;
             let unknown = admission::conform(&at.resource, &mut new)?;
-            warnings = admission::complain(unknown, validation)?;
+            warnings = admission::complain(&at.resource, unknown, validation)?;
             Ok(new)
         })?;
         Ok(at.reply(200, &stored)?.with_warnings(warnings))
@@ -164,8 +163,11 @@ impl Handler {
         let options = at.delete_options()?;
         let (resource, name) = (&at.resource, &at.target.name);
         match self.api.delete(resource, &at.target.namespace, name, &options)? {
-            Deleted::Going(object) => at.reply(if options.cascade_asked { 202 } else { 200 }, &object),
-            Deleted::Gone(object) if strategy::returns_deleted_object(resource) => at.reply(200, &object),
+            Deleted::Going(object) => {
+                let cascade_asked = options.how.orphan_dependents == Some(false);
+                at.reply(if cascade_asked { 202 } else { 200 }, &object)
+            },
+            Deleted::Gone(object) if returns_deleted_object(resource) => at.reply(200, &object),
             Deleted::Gone(object) => {
                 let mut details = json!({ "name": name, "kind": resource.plural, "uid": object.uid });
                 if !resource.group.is_empty() {
@@ -253,6 +255,21 @@ impl Handler {
     }
 }
 
+/// The last state of these kinds is the answer to their deletion; of others it is a `Status`.
+fn returns_deleted_object(resource: &Resource) -> bool {
+    const CORE: [&str; 8] = [
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+    ];
+    resource.group.is_empty() && CORE.contains(&resource.plural.as_str()) || resource.group == "storage.k8s.io"
+}
+
 /// A request and the resource that it is about.
 struct At<'a> {
     asked: &'a Asked<'a>,
@@ -289,13 +306,8 @@ impl At<'_> {
     }
 
     fn table_form(&self) -> Result<TableForm, ApiError> {
-        let include = match self.asked.query.get("includeObject") {
-            "" | "Metadata" => IncludeObject::Metadata,
-            "None" => IncludeObject::None,
-            "Object" => IncludeObject::Object,
-            other => return Err(ApiError::bad_request(format!("unrecognized includeObject value: {other:?}"))),
-        };
-        Ok(TableForm { include })
+        let include = IncludeObject::parse(self.asked.query.get("includeObject"));
+        Ok(TableForm { include: include.map_err(ApiError::bad_request)?, headers: true })
     }
 
     fn reply(&self, status: u16, stored: &Stored) -> Result<Reply, ApiError> {
