@@ -1,11 +1,78 @@
-//! xtask.
-mod kinds;
+//! The project's own commands, run as `cargo xtask <command>`.
 
-fn main() -> anyhow::Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["kinds"] => kinds::run(false),
-        ["kinds", "--check"] => kinds::run(true),
-        _ => anyhow::bail!("usage: cargo xtask kinds [--check]"),
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod docs;
+mod kinds;
+mod process;
+mod test;
+mod tidy;
+
+/// The project's own commands.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Xtask,
+}
+
+#[derive(Debug, Subcommand)]
+enum Xtask {
+    /// Run every check and every test; the one command that CI runs
+    Test(test::Options),
+    /// Check what no compiler checks: stray files, broken links, forbidden dependencies, …
+    Tidy,
+    /// Write the data of the built-in kinds from the pinned Kubernetes release
+    Kinds {
+        /// Only tell whether the committed data is what the release gives
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let result = runtime.block_on(run(Cli::parse().command));
+    // After Ctrl-C a build may still be waited for on a blocking thread; it ends with this process.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
+    match command {
+        Xtask::Test(options) => test::run(&options).await,
+        Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
+        Xtask::Kinds { check } => kinds::run(check).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_owned()
+}
+
+/// The cargo that runs this, so that a chosen toolchain stays chosen.
+fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace() {
+        assert!(root().join("Cargo.toml").is_file() && root().join("xtask").is_dir());
     }
 }

@@ -1,1 +1,22 @@
 //! What the tests stand on.
+
+pub mod skip;
+
+// Who one is, where the server is, and what it says.
+pub mod certs;
+
+pub mod kubeconfig;
+
+pub mod http;
+
+// The real servers: found or built, run, asked for by a test.
+pub mod binaries;
+
+pub mod process;
+
+pub mod control_plane;
+
+pub mod cluster;
+
+// What tests put between and behind: faults, and objects in numbers.
+pub mod proxy;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Expected, Schema, duplicate_fields, read_body, strict_error};
+use super::{Expected, Quantity, Schema, duplicate_fields, read_body, strict_error};
 use crate::kinds;
 
 fn schema(group: &str, version: &str, kind: &str) -> Schema {
@@ -65,6 +65,20 @@ fn gives_objects_the_real_servers_stored_form() {
             if got != stored {
                 wrong.push(format!("{path} {sent}\n  want {stored}\n  got  {got}"));
             }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `tests/quantities.txt`: a quantity and what apimachinery makes of it.
+#[test]
+fn quantities_are_written_as_apimachinery_writes_them() {
+    let mut wrong = Vec::new();
+    for line in include_str!("tests/quantities.txt").lines() {
+        let (text, want) = line.split_once('|').unwrap();
+        let got = Quantity::parse(text).map_or_else(|e| format!("!{e}"), |q| q.to_string());
+        if got != want {
+            wrong.push(format!("{text}: want {want}, got {got}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
