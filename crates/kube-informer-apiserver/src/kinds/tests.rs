@@ -83,7 +83,7 @@ fn the_hash_of_a_stored_kind_follows_from_its_name() {
     for (group, plural) in [("", "pods"), ("apps", "deployments"), ("rbac.authorization.k8s.io", "roles")] {
         let builtin = find(group, plural);
         let mut custom = builtin.clone();
-        custom.custom = Some(Arc::new(crate::crd::CustomResource::default()));
+        custom.custom = Some(Arc::new(crate::discovery::tests::blank()));
         assert_eq!(custom.storage_version_hash(), builtin.storage_version_hash(), "{plural}");
     }
     assert_eq!(find("authentication.k8s.io", "tokenreviews").storage_version_hash(), "");

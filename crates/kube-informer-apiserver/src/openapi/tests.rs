@@ -4,7 +4,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::crd::CustomResource;
 use crate::kinds::{builtin, test_resource};
 
 fn apps() -> Value {
@@ -72,7 +71,9 @@ fn the_index_points_at_every_document_with_a_hash() {
 fn a_custom_resource_gets_its_own_schema_and_a_new_hash_when_that_changes() {
     let make = |open_api: Value| {
         let mut resource = test_resource("example.com", "v1", "Foo", "foos");
-        resource.custom = Some(Arc::new(CustomResource { open_api, ..CustomResource::default() }));
+        let mut custom = crate::discovery::tests::blank();
+        custom.open_api = open_api;
+        resource.custom = Some(Arc::new(custom));
         vec![Arc::new(resource)]
     };
     let size = json!({ "type": "object", "properties": { "size": { "type": "integer" } } });
