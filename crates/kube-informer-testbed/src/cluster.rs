@@ -53,9 +53,16 @@ pub struct OwnCluster {
 #[derive(Debug)]
 enum Source {
     /// Somebody's cluster. Kubeconfigs made for it go to a folder of ours.
-    Existing { kubeconfig: PathBuf, admin: Access, made: tempfile::TempDir },
+    Existing {
+        kubeconfig: PathBuf,
+        admin: Access,
+        made: tempfile::TempDir,
+    },
     /// A control plane of ours, here or in another process.
-    Ours { accounts: Accounts, controller_manager: bool },
+    Ours {
+        accounts: Accounts,
+        controller_manager: bool,
+    },
 }
 
 impl Cluster {
@@ -86,9 +93,14 @@ impl Cluster {
                 "tests that restart, kill or restore servers do not run on an existing cluster",
             ));
         }
-        let control_plane = ControlPlane::start(options).await.map_err(Unavailable::from_error)?;
+        let control_plane = ControlPlane::start(options)
+            .await
+            .map_err(Unavailable::from_error)?;
         let cluster = Self::of_control_plane(&control_plane)?;
-        Ok(OwnCluster { cluster, control_plane: Arc::new(control_plane) })
+        Ok(OwnCluster {
+            cluster,
+            control_plane: Arc::new(control_plane),
+        })
     }
 
     /// The cluster in the folder of a running control plane.
@@ -104,8 +116,15 @@ impl Cluster {
         let admin = Access::read(kubeconfig).await?;
         let endpoint = Endpoint::new(admin.clone())?;
         let made = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let source = Source::Existing { kubeconfig: kubeconfig.to_owned(), admin, made };
-        Ok(Self { source: Arc::new(source), endpoint })
+        let source = Source::Existing {
+            kubeconfig: kubeconfig.to_owned(),
+            admin,
+            made,
+        };
+        Ok(Self {
+            source: Arc::new(source),
+            endpoint,
+        })
     }
 
     /// A client that may do everything.
@@ -140,7 +159,9 @@ impl Cluster {
     pub fn has_controller_manager(&self) -> bool {
         match &*self.source {
             Source::Existing { .. } => true,
-            Source::Ours { controller_manager, .. } => *controller_manager,
+            Source::Ours {
+                controller_manager, ..
+            } => *controller_manager,
         }
     }
 
@@ -169,7 +190,9 @@ impl Cluster {
             Source::Ours { accounts, .. } => accounts.kubeconfig_for_service_account(namespace, name).await,
             Source::Existing { admin, made, .. } => {
                 let path = made.path().join(unique("service-account")?);
-                control_plane::service_account(admin, namespace, name).await?.write(&path)?;
+                control_plane::service_account(admin, namespace, name)
+                    .await?
+                    .write(&path)?;
                 Ok(path)
             }
         }
@@ -182,7 +205,9 @@ impl Cluster {
 
     async fn of_environment(controllers: bool) -> Result<Option<Self>, Unavailable> {
         if let Some(kubeconfig) = variable(KUBECONFIG_E2E) {
-            let cluster = Self::existing(&kubeconfig).await.with_context(|| format!("of {KUBECONFIG_E2E}"));
+            let cluster = Self::existing(&kubeconfig)
+                .await
+                .with_context(|| format!("of {KUBECONFIG_E2E}"));
             return cluster.map(Some).map_err(|error| Unavailable::broken(&error));
         }
         let Some(dir) = variable(E2E_DIR) else {
@@ -200,19 +225,31 @@ impl Cluster {
         options: Options,
     ) -> Result<Self, Unavailable> {
         // A failure is kept, too: it would only take its time again in every test.
-        let started = cell
-            .get_or_init(|| async { ControlPlane::start(options).await.map_err(Unavailable::from_error) });
+        let started = cell.get_or_init(|| async {
+            ControlPlane::start(options)
+                .await
+                .map_err(Unavailable::from_error)
+        });
         Self::of_control_plane(started.await.as_ref().map_err(Clone::clone)?)
     }
 
     fn of_control_plane(control_plane: &ControlPlane) -> Result<Self, Unavailable> {
-        Self::of_accounts(control_plane.accounts().clone(), control_plane.has_controller_manager())
-            .map_err(|error| Unavailable::broken(&error))
+        Self::of_accounts(
+            control_plane.accounts().clone(),
+            control_plane.has_controller_manager(),
+        )
+        .map_err(|error| Unavailable::broken(&error))
     }
 
     fn of_accounts(accounts: Accounts, controller_manager: bool) -> Result<Self> {
         let endpoint = Endpoint::new(accounts.admin())?;
-        Ok(Self { source: Arc::new(Source::Ours { accounts, controller_manager }), endpoint })
+        Ok(Self {
+            source: Arc::new(Source::Ours {
+                accounts,
+                controller_manager,
+            }),
+            endpoint,
+        })
     }
 }
 
@@ -282,12 +319,17 @@ pub fn test_name<T>(_here: T) -> &'static str {
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }
 
 /// `prefix` and something that no other test has.
 fn unique(prefix: &str) -> Result<String> {
-    Ok(format!("{prefix}-{}", control_plane::hex(&control_plane::random_bytes::<4>()?)))
+    Ok(format!(
+        "{prefix}-{}",
+        control_plane::hex(&control_plane::random_bytes::<4>()?)
+    ))
 }
 
 #[cfg(test)]
@@ -297,7 +339,10 @@ mod tests {
     #[tokio::test]
     async fn a_test_is_named_as_libtest_names_it() {
         fn here() {}
-        assert_eq!(test_name(here), "cluster::tests::a_test_is_named_as_libtest_names_it");
+        assert_eq!(
+            test_name(here),
+            "cluster::tests::a_test_is_named_as_libtest_names_it"
+        );
     }
 
     #[test]

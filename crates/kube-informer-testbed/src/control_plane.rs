@@ -86,7 +86,12 @@ impl ControlPlane {
             let mut servers = Servers::new(binaries.clone(), options.clone(), ports, accounts.clone());
             match servers.start_all().await {
                 Ok(()) => {
-                    return Ok(Self { accounts, controller_manager, servers: Mutex::new(servers), folder });
+                    return Ok(Self {
+                        accounts,
+                        controller_manager,
+                        servers: Mutex::new(servers),
+                        folder,
+                    });
                 }
                 Err(error) if attempt < PORT_ATTEMPTS && servers.port_was_taken() => {
                     tracing::info!(%error, "a port was taken; trying others");
@@ -157,7 +162,9 @@ impl ControlPlane {
 
     /// A kubeconfig with a token of a service account, which is created if it does not exist.
     pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<PathBuf> {
-        self.accounts.kubeconfig_for_service_account(namespace, name).await
+        self.accounts
+            .kubeconfig_for_service_account(namespace, name)
+            .await
     }
 
     /// The servers that run now.
@@ -216,7 +223,9 @@ impl ControlPlane {
         let mut servers = self.servers.lock().await;
         servers.stop_apiserver().await?;
         servers.stop_etcd().await?;
-        snapshot.restore(&etcdutl, self.folder.layout(), servers.ports()).await?;
+        snapshot
+            .restore(&etcdutl, self.folder.layout(), servers.ports())
+            .await?;
         servers.start_etcd().await?;
         servers.start_apiserver().await
     }
@@ -247,7 +256,11 @@ impl Unavailable {
 
 /// How servers are started for `options`.
 fn lifetime(options: &Options) -> Lifetime {
-    if options.detached { Lifetime::Detached } else { Lifetime::WithParent }
+    if options.detached {
+        Lifetime::Detached
+    } else {
+        Lifetime::WithParent
+    }
 }
 
 /// Where something is written that a reader must never see half of.

@@ -64,7 +64,13 @@ impl Layout {
         // A user's name may hold anything: `system:serviceaccount:ns:name`, `a/b`.
         let file: String = user
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                    c
+                } else {
+                    '_'
+                }
+            })
             .collect();
         self.dir.join("kubeconfigs").join(format!("{file}.json"))
     }
@@ -82,9 +88,12 @@ impl Layout {
     }
 
     pub(super) fn create(&self) -> Result<()> {
-        for dir in
-            [self.dir.clone(), self.dir.join("logs"), self.dir.join("pki"), self.dir.join("kubeconfigs")]
-        {
+        for dir in [
+            self.dir.clone(),
+            self.dir.join("logs"),
+            self.dir.join("pki"),
+            self.dir.join("kubeconfigs"),
+        ] {
             fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
         Ok(())
@@ -100,7 +109,10 @@ impl Folder {
                 let runs = cache_dir()?.join("run");
                 fs::create_dir_all(&runs).with_context(|| format!("cannot create {}", runs.display()))?;
                 sweep(&runs);
-                (tempfile::Builder::new().prefix("").tempdir_in(&runs)?.keep(), true)
+                (
+                    tempfile::Builder::new().prefix("").tempdir_in(&runs)?.keep(),
+                    true,
+                )
             }
         };
         let layout = Layout::new(dir);
@@ -108,7 +120,11 @@ impl Folder {
         let lock = File::create(layout.dir.join(LOCK)).context("cannot create the folder's lock")?;
         lock.try_lock()
             .with_context(|| format!("{} belongs to another control plane", layout.dir.display()))?;
-        Ok(Self { layout, _lock: lock, temporary })
+        Ok(Self {
+            layout,
+            _lock: lock,
+            temporary,
+        })
     }
 
     pub(super) fn layout(&self) -> &Layout {
@@ -169,6 +185,9 @@ mod tests {
     #[test]
     fn any_user_name_makes_a_file_name() {
         let path = Layout::new("/d").kubeconfig("system:serviceaccount:ns/../x");
-        assert_eq!(path, Path::new("/d/kubeconfigs/system_serviceaccount_ns_.._x.json"));
+        assert_eq!(
+            path,
+            Path::new("/d/kubeconfigs/system_serviceaccount_ns_.._x.json")
+        );
     }
 }

@@ -67,7 +67,12 @@ impl Ports {
             let listener: &TcpListener = &listeners[index];
             Ok(listener.local_addr()?.port())
         };
-        Ok(Self { etcd: port(0)?, etcd_peer: port(1)?, apiserver: port(2)?, controller_manager: port(3)? })
+        Ok(Self {
+            etcd: port(0)?,
+            etcd_peer: port(1)?,
+            apiserver: port(2)?,
+            controller_manager: port(3)?,
+        })
     }
 
     pub(super) fn etcd_url(&self) -> String {
@@ -130,7 +135,8 @@ impl Servers {
         if self.options.controller_manager {
             self.spawn_controller_manager()?;
             // Its controllers run when the first of them has done something.
-            self.appears("/api/v1/namespaces/default/serviceaccounts/default").await?;
+            self.appears("/api/v1/namespaces/default/serviceaccounts/default")
+                .await?;
         }
         Ok(())
     }
@@ -180,7 +186,11 @@ impl Servers {
     }
 
     pub(super) fn leave_running(mut self) {
-        for process in [self.etcd.take(), self.apiserver.take(), self.controller_manager.take()] {
+        for process in [
+            self.etcd.take(),
+            self.apiserver.take(),
+            self.controller_manager.take(),
+        ] {
             process.into_iter().for_each(Process::leave_running);
         }
     }
@@ -201,7 +211,13 @@ impl Servers {
     async fn appears(&mut self, path: &str) -> Result<()> {
         let endpoint = Endpoint::new(self.accounts.admin())?;
         let process = self.controller_manager.as_mut().or(self.apiserver.as_mut());
-        ready(process.context("no server is running")?, &endpoint, path, &mut self.port_was_taken).await
+        ready(
+            process.context("no server is running")?,
+            &endpoint,
+            path,
+            &mut self.port_was_taken,
+        )
+        .await
     }
 
     fn spawn_etcd(&mut self) -> Result<()> {
@@ -249,13 +265,19 @@ impl Servers {
             // It refuses pods of a namespace that has no service account `default`, which nobody makes.
             args.push("--disable-admission-plugins=ServiceAccount".to_owned());
         }
-        let launch = self.launch("kube-apiserver", self.binaries.kube_apiserver.clone()).args(args);
+        let launch = self
+            .launch("kube-apiserver", self.binaries.kube_apiserver.clone())
+            .args(args);
         self.apiserver = Some(launch.args(self.options.apiserver_flags.clone()).spawn()?);
         self.write_record()
     }
 
     fn spawn_controller_manager(&mut self) -> Result<()> {
-        let binary = self.binaries.kube_controller_manager.clone().context("no binary was asked for")?;
+        let binary = self
+            .binaries
+            .kube_controller_manager
+            .clone()
+            .context("no binary was asked for")?;
         let kubeconfig = self.accounts.kubeconfig_for_controller_manager()?;
         let layout = self.accounts.layout();
         let args = [
@@ -264,7 +286,10 @@ impl Servers {
             format!("--secure-port={}", self.ports.controller_manager),
             format!("--cert-dir={}", layout.pki("generated").display()),
             format!("--root-ca-file={}", layout.pki("ca.crt").display()),
-            format!("--service-account-private-key-file={}", layout.pki("sa.key").display()),
+            format!(
+                "--service-account-private-key-file={}",
+                layout.pki("sa.key").display()
+            ),
             // There is only one.
             "--leader-elect=false".to_owned(),
             // The default of 20 a second makes tests wait.
@@ -272,7 +297,11 @@ impl Servers {
             "--kube-api-burst=400".to_owned(),
         ];
         let launch = self.launch("kube-controller-manager", binary).args(args);
-        self.controller_manager = Some(launch.args(self.options.controller_manager_flags.clone()).spawn()?);
+        self.controller_manager = Some(
+            launch
+                .args(self.options.controller_manager_flags.clone())
+                .spawn()?,
+        );
         self.write_record()
     }
 
@@ -281,11 +310,18 @@ impl Servers {
     }
 
     fn write_record(&self) -> Result<()> {
-        let servers =
-            self.identities().into_iter().map(|(name, identity)| Server { name, identity }).collect();
+        let servers = self
+            .identities()
+            .into_iter()
+            .map(|(name, identity)| Server { name, identity })
+            .collect();
         let controller_manager = self.options.controller_manager;
-        Record { url: self.accounts.url().to_owned(), controller_manager, servers }
-            .write(self.accounts.layout())
+        Record {
+            url: self.accounts.url().to_owned(),
+            controller_manager,
+            servers,
+        }
+        .write(self.accounts.layout())
     }
 }
 
@@ -321,8 +357,10 @@ async fn ready(
                 Ok(response) => format!("{}: {}", response.status, response.text()),
                 Err(error) => format!("{error:#}"),
             };
-            return Err(process
-                .failure(&format!("was not ready after {} s: {path}: {last}", READY_DEADLINE.as_secs())));
+            return Err(process.failure(&format!(
+                "was not ready after {} s: {path}: {last}",
+                READY_DEADLINE.as_secs()
+            )));
         }
         tokio::time::sleep(POLL).await;
     }
@@ -337,5 +375,9 @@ fn free_port() -> Result<TcpListener> {
             return Ok(listener);
         }
     }
-    anyhow::bail!("no free port among {attempts} between {} and {}", PORTS.start, PORTS.end)
+    anyhow::bail!(
+        "no free port among {attempts} between {} and {}",
+        PORTS.start,
+        PORTS.end
+    )
 }
