@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod control_plane;
 mod docs;
 mod process;
 mod test;
@@ -25,6 +26,9 @@ enum Xtask {
     Test(test::Options),
     /// Check what no compiler checks: stray files, broken links, forbidden dependencies, …
     Tidy,
+    /// Run the real servers: etcd, kube-apiserver, kube-controller-manager
+    #[command(subcommand)]
+    ControlPlane(control_plane::ControlPlaneCommand),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -38,6 +42,7 @@ fn main() -> anyhow::Result<ExitCode> {
 async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
     match command {
         Xtask::Test(options) => test::run(&options).await,
+        Xtask::ControlPlane(command) => control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
     }
 }
