@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use http::{HeaderMap, Method, StatusCode};
 use kube_informer_testbed::cluster::{Cluster, E2E_DIR, KUBECONFIG_E2E, own_servers};
 use kube_informer_testbed::control_plane::{ControlPlane, Options, Record};
+use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::process::Identity;
 use kube_informer_testbed::skip::SKIP_FILE;
@@ -17,19 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The folder that a test gives to its own child process.
 const CHILD_DIR: &str = "TESTBED_CHILD_DIR";
-
-/// Looks until `condition` gives something.
-async fn eventually<T>(what: &str, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
-    let found = async {
-        loop {
-            match condition().await {
-                Some(value) => return value,
-                None => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("not within {PATIENCE:?}: {what}"))
-}
 
 /// Runs tests of this file in another process that has none of the run's own settings. Returns whether they
 /// passed, and what they said.
@@ -91,7 +79,7 @@ async fn a_user_may_do_what_rbac_allows_and_nothing_else() {
         cluster.endpoint().post(&format!("{rbac}/{resource}"), &object).await.unwrap().success().unwrap();
     }
     // The authorizer sees roles through watches of its own.
-    eventually("the role takes effect", async || {
+    eventually("the role takes effect", PATIENCE, async || {
         (jane.get(&secrets).await.unwrap().status == StatusCode::OK).then_some(())
     })
     .await;
@@ -132,7 +120,7 @@ async fn a_dropped_namespace_is_gone_with_all_that_lay_in_it() {
     let path = format!("/api/v1/namespaces/{}", namespace.name());
     create_configmap(endpoint, namespace.name(), "left").await.unwrap();
     drop(namespace);
-    eventually("the namespace is gone", async || {
+    eventually("the namespace is gone", PATIENCE, async || {
         (endpoint.get(&path).await.unwrap().status == StatusCode::NOT_FOUND).then_some(())
     })
     .await;
@@ -226,9 +214,9 @@ async fn with_controllers_pods_are_admitted_and_owners_take_their_dependents_alo
     endpoint.post(&deployments, &deployment).await.unwrap().success().unwrap();
     let pods = format!("/api/v1/namespaces/{}/pods", namespace.name());
     let count = async || endpoint.get_json(&pods).await.unwrap()["items"].as_array().unwrap().len();
-    eventually("two pods", async || (count().await == 2).then_some(())).await;
+    eventually("two pods", PATIENCE, async || (count().await == 2).then_some(())).await;
     endpoint.delete(&format!("{deployments}/a")).await.unwrap().success().unwrap();
-    eventually("no pods", async || (count().await == 0).then_some(())).await;
+    eventually("no pods", PATIENCE, async || (count().await == 0).then_some(())).await;
 }
 
 #[tokio::test]
@@ -258,7 +246,7 @@ async fn a_panicking_process_leaves_no_server_behind() {
     assert!(!passed && said.contains("as planned"), "{said}");
     let record = Record::read(dir.path()).unwrap().unwrap();
     assert_eq!(record.servers.len(), 2);
-    eventually("the servers are gone", async || (!record.any_alive()).then_some(())).await;
+    eventually("the servers are gone", PATIENCE, async || (!record.any_alive()).then_some(())).await;
 }
 
 #[tokio::test]

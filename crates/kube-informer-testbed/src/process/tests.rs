@@ -1,4 +1,5 @@
 use super::*;
+use crate::eventually::eventually;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -29,9 +30,7 @@ async fn a_dropped_process_is_gone() {
 async fn a_process_deaf_to_sigterm_is_killed_after_the_deadline() {
     let dir = tempfile::tempdir().unwrap();
     let mut process = shell("trap '' TERM; echo deaf; while :; do sleep 0.1; done", &dir).spawn().unwrap();
-    while !process.logged().contains("deaf") {
-        tokio::time::sleep(POLL).await;
-    }
+    eventually("it is deaf", PATIENCE, async || process.logged().contains("deaf").then_some(())).await;
     let status = process.stop(Duration::from_millis(100)).await.unwrap();
     assert!(status.to_string().contains('9'), "{status}");
 }
@@ -43,9 +42,8 @@ async fn a_paused_process_stands_still_until_resumed_and_can_be_stopped() {
     process.pause().await.unwrap();
     assert_eq!(ProcStat::of(process.id()).unwrap().state, 'T');
     process.resume().unwrap();
-    while ProcStat::of(process.id()).unwrap().state == 'T' {
-        tokio::time::sleep(POLL).await;
-    }
+    let state = async || ProcStat::of(process.id()).filter(|stat| stat.state != 'T');
+    eventually("it goes on", PATIENCE, state).await;
     process.pause().await.unwrap();
     let status = process.stop(PATIENCE).await.unwrap();
     assert!(status.to_string().contains("15"), "{status}");
