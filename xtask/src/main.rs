@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod control_plane;
 mod docs;
 mod kinds;
 mod process;
@@ -32,6 +33,9 @@ enum Xtask {
         #[arg(long)]
         check: bool,
     },
+    /// Run the real servers: etcd, kube-apiserver, kube-controller-manager
+    #[command(subcommand)]
+    ControlPlane(control_plane::ControlPlaneCommand),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -45,6 +49,7 @@ fn main() -> anyhow::Result<ExitCode> {
 async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
     match command {
         Xtask::Test(options) => test::run(&options).await,
+        Xtask::ControlPlane(command) => control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
         Xtask::Kinds { check } => kinds::run(check).map(|()| ExitCode::SUCCESS),
     }
