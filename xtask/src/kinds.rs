@@ -48,7 +48,7 @@ const FILE: &str = "crates/kube-informer-apiserver/data/kinds.json.zz";
 
 /// Writes the data, or with `check` compares it with what is committed.
 pub(crate) fn run(check: bool) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = crate::root();
     let text = generate(&root)?;
     let path = root.join(FILE);
     if check {

@@ -52,7 +52,7 @@ pub(crate) use status::{
 pub(crate) use validate::{validate, validate_status};
 
 /// What one version of a CustomResourceDefinition adds to a [`crate::kinds::Resource`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CustomResource {
     /// `foos.example.com`: the definition that it comes from.
     pub(crate) definition: String,

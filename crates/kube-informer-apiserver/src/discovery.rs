@@ -9,7 +9,7 @@
 //! this server answers.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ pub(crate) fn aggregated(resources: &[Arc<Resource>], core: bool) -> Value {
     })
 }
 
-/// `/version`. The suffix tells people what they are talking to; version parsers take it for a
-/// pre-release of the same version.
+/// `/version`. The suffix tells people what they are talking to. It is build metadata: with a dash it
+/// would be a pre-release, which constraints like `>=1.25.0` do not take.
 pub(crate) fn version() -> Value {
     json!({
         "major": "1",
@@ -105,7 +105,7 @@ pub(crate) fn version() -> Value {
         "emulationMinor": "37",
         "minCompatibilityMajor": "1",
         "minCompatibilityMinor": "36",
-        "gitVersion": "v1.37.1-kube-informer",
+        "gitVersion": "v1.37.1+kube-informer",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -104,6 +104,7 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
+/// Group, version and kind of each definition that is a kind.
 type Kinds = BTreeMap<String, Vec<Value>>;
 
 fn kinds_by_definition() -> Kinds {
@@ -157,14 +158,17 @@ impl Components {
         }
     }
 
-    /// A custom resource and its list. Its tree has no names, so it stands there whole.
+    /// A custom resource and its list. Its schema has no names, so it stands there whole: as its
+    /// definition wrote it, or else as the server understands it.
     fn custom(&mut self, resource: &Resource) {
         let (group, version) = (&resource.group, &resource.version);
         let name = component(group, version, &resource.kind);
-        let mut body = resource.schema.as_ref().map_or_else(|| json!({}), |s| self.body(s));
-        if !body.is_object() {
-            body = json!({});
-        }
+        let written = resource.custom.as_ref().map(|c| &c.open_api).filter(|schema| schema.is_object());
+        let mut body = match (written, &resource.schema) {
+            (Some(written), _) => written.clone(),
+            (None, Some(schema)) => self.body(schema),
+            (None, None) => json!({}),
+        };
         body["type"] = "object".into();
         let properties = &mut body["properties"];
         if !properties.is_object() {

@@ -2,6 +2,8 @@
 
 pub mod skip;
 
+pub mod eventually;
+
 // Who one is, where the server is, and what it says.
 pub mod certs;
 

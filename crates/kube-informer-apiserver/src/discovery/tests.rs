@@ -6,9 +6,14 @@ use super::*;
 use crate::crd::CustomResource;
 use crate::kinds::{builtin, test_resource};
 
+/// A definition that says nothing.
+pub(crate) fn blank() -> CustomResource {
+    CustomResource::default()
+}
+
 fn custom(group: &str, version: &str) -> Arc<Resource> {
     let mut resource = test_resource(group, version, "Foo", "foos");
-    resource.custom = Some(Arc::new(CustomResource::default()));
+    resource.custom = Some(Arc::new(blank()));
     resource.storage_version = "v1".to_owned();
     resource.short_names = vec!["fo".to_owned()];
     resource.subresources = vec![
@@ -158,4 +163,11 @@ fn the_root_lists_each_group_and_version_once_and_sorted() {
     for path in ["/api/v1", "/apis/apps", "/apis/apps/v1", "/openapi/v3", "/version"] {
         assert_eq!(paths.iter().filter(|p| **p == path).count(), 1, "{path}");
     }
+}
+
+#[test]
+fn the_version_is_the_release_that_is_imitated_and_says_so() {
+    let version = version();
+    assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("37")));
+    assert_eq!(version["gitVersion"], "v1.37.1+kube-informer");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{META, component, reference};
-use crate::kinds::Resource;
+use crate::kinds::{self, Resource};
 
 /// Kinds of patches, by content type.
 const PATCHES: [&str; 4] = [
@@ -75,6 +75,12 @@ pub(super) fn add(resource: &Resource, out: &mut Map<String, Value>) {
     let item = format!("{root}{inner}/{plural}/{{name}}");
     insert(out, item.clone(), one(&own, &resource.verbs), resource.namespaced, true);
     for subresource in &resource.subresources {
+        // Connections (exec, port-forward, proxy) have options, but no schema.
+        if kinds::kind(&subresource.group, &subresource.version, &subresource.kind).is_none()
+            && subresource.kind != resource.kind
+        {
+            continue;
+        }
         let target =
             Target { group: &subresource.group, version: &subresource.version, kind: &subresource.kind };
         let mut actions = one(&target, &subresource.verbs);

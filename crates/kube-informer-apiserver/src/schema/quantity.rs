@@ -1,8 +1,8 @@
 //! Resource quantities: `100m`, `1.5Gi`, `2e3`.
 //!
 //! Parsed and written as apimachinery does: a quantity that is written in its canonical form already
-//! keeps its text, every other one gets the canonical text of its value. Values beyond what 128 bits hold
-//! at nano precision keep their text as it is.
+//! keeps its text, every other one gets the canonical text of its value. More than 38 digits keep their
+//! text as it is.
 
 use std::fmt;
 
@@ -17,6 +17,9 @@ const FAST_DIGITS: i64 = 18;
 const NANO: i64 = -9;
 /// The largest amount that a binary quantity may have.
 const MAX_BINARY: i128 = i64::MAX as i128 * 1_000_000_000;
+
+/// Names of thousands, from 10^-9.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
 /// A parsed quantity. Ordered and compared by [`Quantity::nanos`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +78,15 @@ impl Quantity {
         let scale = if format == Format::BinarySi { 0 } else { exponent } - parts.fraction.len() as i64;
         let binary = if format == Format::BinarySi { exponent } else { 0 };
         let Some(mut nanos) = nanos(unscaled, scale, binary) else {
-            return Ok(if scale < 0 {
-                Self::least(format, sign)
-            } else {
-                Self::beyond(text, parts.positive)
+            return Ok(match format {
+                Format::BinarySi => {
+                    Self { text: canonical(sign * MAX_BINARY, format), nanos: sign * MAX_BINARY }
+                }
+                _ if scale < NANO => Self { text: canonical(sign, format), nanos: sign },
+                _ => {
+                    let text = decimal(sign * unscaled, scale, format);
+                    Self { text, ..Self::beyond("", parts.positive) }
+                }
             });
         };
         if fast {
@@ -94,11 +102,6 @@ impl Quantity {
         }
         let nanos = nanos * sign;
         Ok(Self { text: canonical(nanos, format), nanos })
-    }
-
-    /// Too small for nano precision: asked for something, so something it is.
-    fn least(format: Format, sign: i128) -> Self {
-        Self { text: canonical(sign, format), nanos: sign }
     }
 
     fn beyond(text: &str, positive: bool) -> Self {
@@ -156,7 +159,6 @@ impl<'a> Parts<'a> {
 }
 
 fn suffix(text: &str) -> Option<(i64, Format)> {
-    const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
     const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     if let Some(index) = DECIMAL.iter().position(|s| *s == text) {
         return Some((index as i64 * 3 - 9, Format::DecimalSi));
@@ -183,28 +185,28 @@ fn canonical(nanos: i128, format: Format) -> String {
         let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][index];
         return format!("{value}{suffix}");
     }
-    let (mut value, mut exponent) = (nanos, -9);
-    while value % 1000 == 0 && (exponent < 18 || format == Format::DecimalExponent) {
-        value /= 1000;
-        exponent += 3;
+    decimal(nanos, NANO, format)
+}
+
+/// `value * 10^exponent` with the exponent brought to a multiple of three.
+fn decimal(mut value: i128, mut exponent: i64, format: Format) -> String {
+    while value % 10 == 0 && value != 0 {
+        value /= 10;
+        exponent += 1;
     }
+    let mut zeros = 0;
+    while exponent % 3 != 0 {
+        zeros += 1;
+        exponent -= 1;
+    }
+    let zeros = &"00"[..zeros];
     match format {
-        Format::DecimalExponent if exponent == 0 => value.to_string(),
-        Format::DecimalExponent => format!("{value}e{exponent}"),
+        Format::DecimalExponent if exponent == 0 => format!("{value}{zeros}"),
+        Format::DecimalExponent => format!("{value}{zeros}e{exponent}"),
         _ => {
-            let suffix = match exponent {
-                -9 => "n",
-                -6 => "u",
-                -3 => "m",
-                0 => "",
-                3 => "k",
-                6 => "M",
-                9 => "G",
-                12 => "T",
-                15 => "P",
-                _ => "E",
-            };
-            format!("{value}{suffix}")
+            // There is no name beyond `E`. The real server loses the exponent then, and so does this.
+            let index = usize::try_from(exponent / 3 + 3).unwrap_or(usize::MAX);
+            format!("{value}{zeros}{}", DECIMAL.get(index).unwrap_or(&""))
         }
     }
 }
