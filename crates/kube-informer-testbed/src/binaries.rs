@@ -14,7 +14,6 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +24,9 @@ use crate::process::Launch;
 
 /// The Go module that pins the servers.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/control-plane");
+
+/// How the folder of an unfinished build begins.
+const UNFINISHED: &str = ".build-";
 
 /// A binary of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -234,17 +236,21 @@ impl Module {
         std::fs::create_dir_all(&self.dir)
             .with_context(|| format!("cannot create the cache {}", self.dir.display()))?;
         let lock = std::fs::File::create(self.dir.join(".lock")).context("cannot create the cache's lock")?;
-        lock.lock().context("cannot lock the cache")?;
+        if lock.try_lock().is_err() {
+            eprintln!("waiting for another build of the servers");
+            lock.lock().context("cannot lock the cache")?;
+        }
         let target = self.dir.join(tool.name());
         if target.is_file() {
             // Whoever held the lock has built it.
             return Ok(());
         }
 
+        remove_unfinished(&self.dir);
         // In the same folder, so that the rename cannot cross file systems.
-        let work = tempfile::Builder::new().prefix(".build-").tempdir_in(&self.dir)?;
+        let work = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.dir)?;
         let built = work.path().join(tool.name());
-        eprintln!("building {} {} (minutes, if Go's build cache is cold)", tool.name(), self.kubernetes);
+        eprintln!("building {} (minutes, if Go's build cache is cold)", tool.name());
         let started = Instant::now();
         let mut go = Launch::new("go build", "go", work.path().join("log"))
             .args(["build", "-trimpath", "-mod=readonly", "-ldflags"])
@@ -280,6 +286,15 @@ impl Module {
     }
 }
 
+/// Removes what builds that were killed have left. The caller holds the lock: no build is going on.
+fn remove_unfinished(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// The linker's flags. The version is put in where Kubernetes' own build script puts it.
 fn flags(tool: Tool, kubernetes: &str) -> String {
     let mut flags = "-s -w".to_owned();
@@ -301,13 +316,6 @@ fn required_version<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
         let mut words = line.split_whitespace();
         (words.next() == Some(module)).then(|| words.next()).flatten()
     })
-}
-
-/// Asks a binary for its version; for reports.
-pub async fn version_of(path: &Path) -> Result<String> {
-    let path = path.to_owned();
-    let output = tokio::task::spawn_blocking(move || Command::new(path).arg("--version").output()).await??;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]

@@ -183,7 +183,17 @@ impl Process {
         self.child.try_wait().with_context(|| format!("cannot ask for the status of {}", self.name))
     }
 
-    /// Waits for its end without a deadline.
+    /// Its exit status, when it has ended by itself. Can be cancelled.
+    pub async fn ended(&mut self) -> Result<ExitStatus> {
+        loop {
+            match self.exited()? {
+                Some(status) => return Ok(status),
+                None => tokio::time::sleep(POLL).await,
+            }
+        }
+    }
+
+    /// Blocks until it has ended by itself.
     pub fn wait(&mut self) -> Result<ExitStatus> {
         self.child.wait().with_context(|| format!("cannot wait for {}", self.name))
     }
@@ -195,15 +205,7 @@ impl Process {
         }
         self.signal(Signal::TERM)?;
         self.signal(Signal::CONT)?;
-        let polled = async {
-            loop {
-                match self.exited()? {
-                    Some(status) => return Ok(status),
-                    None => tokio::time::sleep(POLL).await,
-                }
-            }
-        };
-        if let Ok(ended) = tokio::time::timeout(deadline, polled).await {
+        if let Ok(ended) = tokio::time::timeout(deadline, self.ended()).await {
             return ended;
         }
         tracing::warn!(process = self.name, ?deadline, "did not end after SIGTERM; SIGKILL");

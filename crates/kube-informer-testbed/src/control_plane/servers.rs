@@ -134,6 +134,7 @@ impl Servers {
     pub(super) async fn start_etcd(&mut self) -> Result<()> {
         let deadline = Instant::now() + PORT_DEADLINE;
         loop {
+            port_free(self.ports.etcd, deadline).await;
             self.spawn_etcd()?;
             match self.etcd_ready().await {
                 Err(_) if self.port_was_taken && Instant::now() < deadline => {}
@@ -146,6 +147,7 @@ impl Servers {
     pub(super) async fn start_apiserver(&mut self) -> Result<()> {
         let deadline = Instant::now() + PORT_DEADLINE;
         loop {
+            port_free(self.ports.apiserver, deadline).await;
             self.spawn_apiserver()?;
             match self.apiserver_ready().await {
                 Err(_) if self.port_was_taken && Instant::now() < deadline => {}
@@ -316,11 +318,14 @@ async fn ready(
     let endpoint = endpoint.clone().with_timeout(Duration::from_secs(10));
     let deadline = Instant::now() + READY_DEADLINE;
     loop {
-        if let Some(status) = process.exited()? {
-            *port_was_taken = process.logged().contains("address already in use");
-            return Err(process.failure(&format!("ended with {status} before it was ready")));
-        }
-        let answer = endpoint.get(path).await;
+        let answer = tokio::select! {
+            biased;
+            status = process.ended() => {
+                *port_was_taken = process.logged().contains("address already in use");
+                return Err(process.failure(&format!("ended with {} before it was ready", status?)));
+            }
+            answer = endpoint.get(path) => answer,
+        };
         if matches!(&answer, Ok(response) if response.status == http::StatusCode::OK) {
             return Ok(());
         }
@@ -336,6 +341,13 @@ async fn ready(
     }
 }
 
+/// Waits for a port that a server is giving up, but not past the deadline: a server that finds it taken says so.
+async fn port_free(port: u16, deadline: Instant) {
+    while TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() && Instant::now() < deadline {
+        tokio::time::sleep(POLL).await;
+    }
+}
+
 fn free_port() -> Result<TcpListener> {
     let attempts = 100;
     for _ in 0..attempts {
@@ -346,4 +358,34 @@ fn free_port() -> Result<TcpListener> {
         }
     }
     anyhow::bail!("no free port among {attempts} between {} and {}", PORTS.start, PORTS.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binaries::{Tool, locate};
+    use crate::control_plane::layout::Layout;
+    use crate::{cluster, require};
+
+    #[tokio::test]
+    async fn a_taken_port_is_told_from_other_failures_and_waited_for_at_a_restart() {
+        require!(cluster::own_servers().await);
+        let etcd = require!(locate(Tool::Etcd).await);
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.create().unwrap();
+        let ports = Ports::choose().unwrap();
+        let accounts = Accounts::create(layout, ports.apiserver).unwrap();
+        let binaries = Binaries { etcd, kube_apiserver: PathBuf::new(), kube_controller_manager: None };
+        let mut servers = Servers::new(binaries, Options::new(), ports, accounts);
+
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, ports.etcd)).unwrap();
+        let error = servers.start_all().await.unwrap_err().to_string();
+        assert!(servers.port_was_taken() && error.contains("address already in use"), "{error}");
+
+        // Runs when the restart has to wait for the first time.
+        let release = async { drop(taken) };
+        let (started, ()) = tokio::join!(servers.start_etcd(), release);
+        started.unwrap();
+    }
 }
