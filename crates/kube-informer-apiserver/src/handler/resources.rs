@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
-use super::{Asked, Handler, Reply};
+use super::{Asked, Handler, Reply, content_type};
 use crate::admission::{self, FieldValidation};
 use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
 use crate::body::Body;
@@ -16,6 +16,7 @@ use crate::listing;
 use crate::negotiate::{self, Answer};
 use crate::object::{Form, Stored};
 use crate::patch;
+use crate::protobuf;
 use crate::registry::bucket_of;
 use crate::render::{self, TableForm};
 use crate::request::Target;
@@ -317,15 +318,10 @@ impl At<'_> {
 
     /// Bodies are JSON.
     fn check_media(&self) -> Result<(), ApiError> {
-        match self.media().as_str() {
-            "" | "application/json" => Ok(()),
+        match content_type(self.asked.headers).as_str() {
+            "" | "application/json" | protobuf::MEDIA_TYPE => Ok(()),
             _ => Err(unknown_format(&["application/json"])),
         }
-    }
-
-    fn media(&self) -> String {
-        let header = self.asked.headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
-        header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
     fn read_patch(&self) -> Result<Patch, ApiError> {
@@ -334,7 +330,7 @@ impl At<'_> {
                 .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
         };
         let custom = self.resource.custom.is_some();
-        match self.media().as_str() {
+        match content_type(self.asked.headers).as_str() {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
             "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
             "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),
