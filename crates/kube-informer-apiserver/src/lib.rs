@@ -17,8 +17,10 @@ mod schema;
 
 // What a write goes through, as pure functions over JSON.
 mod defaults;
+mod fields;
 mod managed_fields;
 mod patch;
+mod quantity;
 mod strategy;
 mod validation;
 
