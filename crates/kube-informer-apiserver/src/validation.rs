@@ -57,7 +57,7 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
 pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     metadata::check(resource, object, &mut errors);
-    content(resource, object, true, &mut errors);
+    content(resource, None, object, &mut errors);
     errors.finish()
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn update(resource: &Resource, old: &Value, new: &Value) -> Vec<Field
         ("", "configmaps") => config::update_config_map(old, new, &mut errors),
         _ => {}
     }
-    content(resource, new, false, &mut errors);
+    content(resource, Some(old), new, &mut errors);
     against_old(resource, old, new, &mut errors);
     errors.finish()
 }
@@ -118,16 +118,19 @@ fn missing_version(resource: &Resource, new: &Value) -> Option<FieldError> {
 }
 
 /// What a kind demands of an object, new or not.
-fn content(resource: &Resource, object: &Value, is_new: bool, errors: &mut Errors) {
+fn content(resource: &Resource, old: Option<&Value>, object: &Value, errors: &mut Errors) {
     if resource.custom.is_some() {
         return;
     }
+    let is_new = old.is_none();
+    // Addresses that were accepted once stay acceptable.
+    let unchanged = |field: &str| old.is_some_and(|old| fields::same(old.get(field), object.get(field)));
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pod::create(object, errors),
         ("", "podtemplates") => workloads::pod_template(object, errors),
         ("", "replicationcontrollers") => workloads::replication_controller(object, errors),
         ("", "services") => service::service(object, errors),
-        ("", "endpoints") => service::endpoints(object, errors),
+        ("", "endpoints") if !unchanged("subsets") => service::endpoints(object, errors),
         ("", "configmaps") => config::config_map(object, errors),
         ("", "secrets") => config::secret(object, errors),
         ("", "persistentvolumes") => storage::volume(object, errors),
@@ -142,7 +145,9 @@ fn content(resource: &Resource, object: &Value, is_new: bool, errors: &mut Error
         ("apps", "daemonsets") => workloads::daemon_set(object, errors),
         ("batch", "jobs") => batch::create_job(object, errors),
         ("batch", "cronjobs") => batch::cron_job(object, is_new, errors),
-        ("discovery.k8s.io", "endpointslices") => service::endpoint_slice(object, errors),
+        ("discovery.k8s.io", "endpointslices") => {
+            service::endpoint_slice(object, unchanged("endpoints"), errors);
+        }
         ("networking.k8s.io", "ingresses") => network::ingress(object, errors),
         ("networking.k8s.io", "ingressclasses") => network::ingress_class(object, errors),
         ("networking.k8s.io", "networkpolicies") => network::policy(object, errors),

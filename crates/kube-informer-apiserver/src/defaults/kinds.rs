@@ -248,7 +248,10 @@ fn job(object: &mut Value) {
     let replacement = if failure_policy { "Failed" } else { "TerminatingOrFailed" };
     fields::set_if_absent(spec, &["podReplacementPolicy"], replacement);
     apply_rules(JOB, object);
-    labels_from_template(object);
+    // A new job's labels are copied when its template has got those that the server makes.
+    if fields::at(object, &["spec", "selector"]).is_some() {
+        labels_from_template(object);
+    }
     template(object, &["spec", "template", "spec"]);
 }
 

@@ -25,7 +25,11 @@ pub(crate) fn normalise(old: Option<&Value>, new: &mut Value) -> Vec<FieldError>
         keep_allocated(old, new);
     }
     same_cluster_ips(old, new);
-    if needs_cluster_ip(new) { families(old, new) } else { Vec::new() }
+    if needs_cluster_ip(new) {
+        return families(old, new);
+    }
+    fields::remove(new, &["spec", "internalTrafficPolicy"]);
+    Vec::new()
 }
 
 /// Allocates addresses and node ports for a valid service.

@@ -276,7 +276,7 @@ pub(super) fn endpoints(object: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn endpoint_slice(object: &Value, errors: &mut Errors) {
+pub(super) fn endpoint_slice(object: &Value, known: bool, errors: &mut Errors) {
     let slice = At::root(object);
     let kind = slice.get("addressType");
     let kinds = ["FQDN", "IPv4", "IPv6"];
@@ -295,6 +295,9 @@ pub(super) fn endpoint_slice(object: &Value, errors: &mut Errors) {
             errors.duplicate(&name);
         }
         errors.one_of(&port.get("protocol"), PROTOCOLS);
+    }
+    if known {
+        return;
     }
     for endpoint in slice.get("endpoints").items() {
         let addresses = endpoint.get("addresses");
