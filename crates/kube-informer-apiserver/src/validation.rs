@@ -30,6 +30,7 @@ mod metadata;
 mod network;
 mod pod;
 mod rbac;
+mod resources;
 mod scaling;
 mod selector;
 mod service;

@@ -82,10 +82,10 @@ pub(crate) fn begin(
     options: &DeleteOptions,
     now: Timestamp,
 ) -> Deletion {
-    if resource.is("", "namespaces") {
-        if let Some(deletion) = begin_namespace(object, options, now) {
-            return deletion;
-        }
+    if resource.is("", "namespaces")
+        && let Some(deletion) = begin_namespace(object, options, now)
+    {
+        return deletion;
     }
     let decision = grace_period(resource, object, options.grace_period_seconds);
     if decision == GraceDecision::Pending {

@@ -403,6 +403,36 @@ fn a_claim_gets_the_newest_default_class() {
 }
 
 #[test]
+fn a_put_creates_where_the_real_server_lets_it() {
+    for (group, plural, creates) in [
+        ("coordination.k8s.io", "leases", true),
+        ("", "services", true),
+        ("rbac.authorization.k8s.io", "roles", true),
+        ("", "configmaps", false),
+        ("", "pods", false),
+        ("example.com", "unknown", false),
+    ] {
+        assert_eq!(allows_create_on_update(&resource(group, plural)), creates, "{plural}");
+    }
+    assert!(!allows_create_on_update(&custom(true)));
+    assert!(!allows_unconditional_update(&custom(true)));
+}
+
+#[test]
+fn finalize_is_the_only_way_to_a_namespaces_finalizers() {
+    let old = json!({ "metadata": { "uid": "u" }, "spec": { "finalizers": ["kubernetes"] },
+                      "status": { "phase": "Terminating" } });
+    let sent = json!({ "metadata": {}, "spec": { "finalizers": [] }, "status": { "phase": "Active" } });
+    let mut updated = sent.clone();
+    prepare_update(&resource("", "namespaces"), &old, &mut updated);
+    assert_eq!(updated["spec"], old["spec"]);
+    let mut finalized = sent.clone();
+    prepare_finalize(&old, &mut finalized);
+    assert_eq!(finalized["spec"], sent["spec"]);
+    assert_eq!(finalized["status"], old["status"]);
+}
+
+#[test]
 fn sizes_are_limited() {
     let object =
         json!({ "metadata": { "name": "c", "namespace": "n" }, "data": { "a": "x".repeat(1 << 20) } });

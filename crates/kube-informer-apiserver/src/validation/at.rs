@@ -83,10 +83,6 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty() && self.declared.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.found.len() + self.declared.len()
     }

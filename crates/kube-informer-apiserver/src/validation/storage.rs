@@ -180,7 +180,7 @@ fn capacity(capacity: &At<'_>, errors: &mut Errors) {
 pub(super) fn update_volume(old: &Value, new: &Value, errors: &mut Errors) {
     let changed =
         |field: &&str| !fields::same(fields::at(old, &["spec", field]), fields::at(new, &["spec", field]));
-    if VOLUME_SOURCES.iter().any(|field| changed(field)) {
+    if VOLUME_SOURCES.iter().any(changed) {
         let why = "spec.persistentvolumesource is immutable after creation";
         errors.push(FieldError::forbidden("spec.persistentvolumesource", why));
     }
