@@ -66,7 +66,15 @@ impl Reply {
 
     fn body(status: u16, body: Body) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { status, body, text: false, warnings: Vec::new(), retry_after: None, compressible: true, aggregated_discovery: false }
+        Self {
+            status,
+            body,
+            text: false,
+            warnings: Vec::new(),
+            retry_after: None,
+            compressible: true,
+            aggregated_discovery: false,
+        }
     }
 
     fn text(status: u16, text: impl Into<Bytes>) -> Self {

@@ -123,7 +123,8 @@ impl Handler {
             return Err(ApiError::method_not_allowed());
         }
         let options = at.write_options("CreateOptions")?;
-        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("CreateOptions")?)?;
+        let (object, warnings) =
+            admission::read(&at.resource, at.asked.body, at.field_validation("CreateOptions")?)?;
         if !at.resource.verbs.iter().any(|v| v == "get") {
             return Ok(Reply::value(201, &self.review(&at.resource, object, &at.asked.user)));
         }
@@ -134,7 +135,8 @@ impl Handler {
     fn update(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
         at.check_media()?;
         let options = at.write_options("UpdateOptions")?;
-        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("UpdateOptions")?)?;
+        let (object, warnings) =
+            admission::read(&at.resource, at.asked.body, at.field_validation("UpdateOptions")?)?;
         let (namespace, name) = (&at.target.namespace, &at.target.name);
         let (stored, created) =
             self.api.update(&at.resource, namespace, name, part, &options, |_| Ok(object.clone()))?;
@@ -167,17 +169,20 @@ impl Handler {
             Deleted::Going(object) => {
                 let cascade_asked = options.how.orphan_dependents == Some(false);
                 at.reply(if cascade_asked { 202 } else { 200 }, &object)
-            },
+            }
             Deleted::Gone(object) if returns_deleted_object(resource) => at.reply(200, &object),
             Deleted::Gone(object) => {
                 let mut details = json!({ "name": name, "kind": resource.plural, "uid": object.uid });
                 if !resource.group.is_empty() {
                     details["group"] = resource.group.clone().into();
                 }
-                Ok(Reply::value(200, &json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                    "details": details,
-                })))
+                Ok(Reply::value(
+                    200,
+                    &json!({
+                        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                        "details": details,
+                    }),
+                ))
             }
         }
     }
@@ -228,7 +233,9 @@ impl Handler {
             None => {
                 let scale = admission::parse("Scale", at.asked.body)?;
                 let given = text(&scale, "/metadata/name");
-                if given.is_empty() || given == name { Ok(scale) } else {
+                if given.is_empty() || given == name {
+                    Ok(scale)
+                } else {
                     Err(ApiError::bad_request(format!(
                         "the name of the object ({given}) does not match the name on the URL ({name})"
                     )))
@@ -246,7 +253,9 @@ impl Handler {
             ("pods", "binding") => {
                 Ok(Reply::value(201, &self.api.bind(&at.resource, namespace, of, &body()?, &options)?))
             }
-            ("pods", "eviction") => Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?)),
+            ("pods", "eviction") => {
+                Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?))
+            }
             ("serviceaccounts", "token") => {
                 self.api.get(&at.resource, namespace, of)?;
                 Ok(Reply::value(201, &self.service_account_token(namespace, of, body()?)))
@@ -268,7 +277,8 @@ fn returns_deleted_object(resource: &Resource) -> bool {
         "serviceaccounts",
         "services",
     ];
-    resource.group.is_empty() && CORE.contains(&resource.plural.as_str()) || resource.group == "storage.k8s.io"
+    resource.group.is_empty() && CORE.contains(&resource.plural.as_str())
+        || resource.group == "storage.k8s.io"
 }
 
 /// A request and the resource that it is about.
@@ -334,10 +344,12 @@ impl At<'_> {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
             "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
             "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),
-            "application/apply-patch+yaml" => {
-                Err(ApiError::unsupported_media_type("server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch"))
+            "application/apply-patch+yaml" => Err(ApiError::unsupported_media_type(
+                "server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch",
+            )),
+            _ if custom => {
+                Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"]))
             }
-            _ if custom => Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"])),
             _ => Err(unknown_format(&[
                 "application/json-patch+json",
                 "application/merge-patch+json",
@@ -359,7 +371,8 @@ impl At<'_> {
         };
         let manager = match query.get("fieldManager") {
             "" => {
-                let agent = self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
+                let agent =
+                    self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
                 let first = agent.split('/').next().unwrap_or_default();
                 if first.is_empty() { "unknown".to_owned() } else { first.chars().take(128).collect() }
             }
