@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::api::{Api, WriteOptions};
 use crate::auth::{Tokens, User};
+use crate::faults::Faults;
 use crate::handler::{Handler, Settings};
 use crate::service::Service;
 use crate::tls::Tls;
@@ -152,7 +153,7 @@ impl Builder {
             body_limit: self.body_limit,
         };
         let handler = Handler { api: Arc::clone(&api), tokens: Tokens::new(users), settings };
-        let service = Service { handler: Arc::new(handler) };
+        let service = Service::new(handler);
         let (open, gate) = channel::channel(true);
         let acceptor = tls.as_ref().map(|tls| tokio_rustls::TlsAcceptor::from(Arc::clone(&tls.config)));
         let tasks = vec![
@@ -246,6 +247,12 @@ impl Server {
     #[must_use]
     pub fn service(&self) -> Service {
         self.service.clone()
+    }
+
+    /// What is to go wrong, on command. Faults reach the requests that arrive after this was first called.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.service.faults()
     }
 
     /// Forgets all past changes, as etcd's compaction does: every older version is answered with 410.
