@@ -17,6 +17,7 @@ use tokio::sync::watch as channel;
 
 pub(crate) use self::delete::{DeleteOptions, Deleted, Propagation};
 use self::identity::Identity;
+pub(crate) use self::identity::now;
 pub(crate) use self::subresource::Part;
 pub(crate) use self::write::WriteOptions;
 use crate::kinds::Resource;

@@ -45,6 +45,9 @@ mod selector;
 mod store;
 mod watch;
 
+// Who does something about it.
+mod simulator;
+
 // The way out.
 mod body;
 mod render;
@@ -54,3 +57,4 @@ mod table;
 pub use self::body::{Body, Cut};
 pub use self::server::{Builder, Server, ServerError, Stats};
 pub use self::service::Service;
+pub use self::simulator::Simulation;
