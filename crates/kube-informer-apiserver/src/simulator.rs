@@ -220,11 +220,14 @@ impl Simulator {
             Kind::Pod => self.observe_pod(object),
             Kind::Node => self.observe_node(object),
             Kind::Service => self.observe_service(object),
-            Kind::ReplicaSet | Kind::EndpointSlice | Kind::ControllerRevision => self.note_owners(object),
             _ => {}
         }
         if kind.has_controller() {
             self.note(kind, &object.key);
+        }
+        // After the object itself: a set that shrinks does so before its owner lets another grow.
+        if matches!(kind, Kind::ReplicaSet | Kind::EndpointSlice | Kind::ControllerRevision) {
+            self.note_owners(object);
         }
     }
 
@@ -274,7 +277,10 @@ impl Simulator {
             if let Some((bucket, owner)) = self.api.store.by_uid(uid)
                 && let Some(kind) = Kind::of(&bucket)
             {
-                self.note(kind, &owner.key);
+                match kind {
+                    Kind::Service => self.note_service(&owner.key),
+                    _ => self.note(kind, &owner.key),
+                }
             }
         }
     }

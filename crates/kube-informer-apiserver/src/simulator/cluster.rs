@@ -92,6 +92,11 @@ impl Kinds {
     pub(super) fn get(&self, kind: Kind) -> Arc<Resource> {
         Arc::clone(&self.0[kind as usize])
     }
+
+    #[cfg(test)]
+    pub(super) fn named(&self) -> Vec<(Kind, Arc<Resource>)> {
+        Kind::ALL.iter().map(|kind| (*kind, self.get(*kind))).collect()
+    }
 }
 
 /// Who writes: the owner of the fields that are set.
