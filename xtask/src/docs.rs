@@ -80,10 +80,7 @@ impl Fence {
 /// The line of the first Rust block that must be a doc test.
 pub(crate) fn rust_block(text: &str) -> Option<usize> {
     let excepted = |fence: &Fence| fence.directive.as_deref().and_then(reason).is_some();
-    fences(text)
-        .iter()
-        .find(|fence| fence.is_rust() && !excepted(fence))
-        .map(|fence| fence.line)
+    fences(text).iter().find(|fence| fence.is_rust() && !excepted(fence)).map(|fence| fence.line)
 }
 
 /// Languages that mean a shell; `sh` is the one that is allowed.
@@ -95,10 +92,7 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     for fence in fences(text) {
         let mut mistake = |message: &str| {
-            mistakes.push(Mistake {
-                line: fence.line,
-                message: message.to_owned(),
-            });
+            mistakes.push(Mistake { line: fence.line, message: message.to_owned() });
         };
         let directive = fence.directive.as_deref();
         if fence.language == "sh" {
@@ -106,13 +100,11 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, Vec<Mistake>> {
                 Some("run") => Action::Run,
                 Some("run until output") => Action::RunUntilOutput,
                 Some("run with control plane") => Action::RunWithControlPlane,
-                Some(other) if reason(other).is_some() => Action::Skip {
-                    why: reason(other).unwrap_or_default().to_owned(),
-                },
+                Some(other) if reason(other).is_some() => {
+                    Action::Skip { why: reason(other).unwrap_or_default().to_owned() }
+                }
                 Some(other) => {
-                    mistake(&format!(
-                        "`test: {other}` is not a `run …` or `skip: WHY` that is known"
-                    ));
+                    mistake(&format!("`test: {other}` is not a `run …` or `skip: WHY` that is known"));
                     continue;
                 }
                 None => {
@@ -133,44 +125,28 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, Vec<Mistake>> {
         } else if directive == Some("output") {
             match blocks.last_mut() {
                 Some(block) if block.output.is_empty() => {
-                    block.output = fence
-                        .lines
-                        .into_iter()
-                        .filter(|line| !line.trim().is_empty())
-                        .collect();
+                    block.output = fence.lines.into_iter().filter(|line| !line.trim().is_empty()).collect();
                 }
                 _ => mistake("`test: output` belongs right after the shell block that prints it"),
             }
         } else if fence.is_rust() && directive.is_some_and(|directive| reason(directive).is_some()) {
             // Excepted from being a doc test.
         } else if let Some(other) = directive {
-            mistake(&format!(
-                "`test: {other}` above a block that is neither `sh` nor its output"
-            ));
+            mistake(&format!("`test: {other}` above a block that is neither `sh` nor its output"));
         }
     }
     for block in &blocks {
         if block.action == Action::RunUntilOutput && block.output.is_empty() {
             let message = "`run until output` needs a block with `<!-- test: output -->` after it".to_owned();
-            mistakes.push(Mistake {
-                line: block.line,
-                message,
-            });
+            mistakes.push(Mistake { line: block.line, message });
         }
     }
-    if mistakes.is_empty() {
-        Ok(blocks)
-    } else {
-        Err(mistakes)
-    }
+    if mistakes.is_empty() { Ok(blocks) } else { Err(mistakes) }
 }
 
 /// The reason in `skip: WHY`.
 fn reason(directive: &str) -> Option<&str> {
-    directive
-        .strip_prefix("skip:")
-        .map(str::trim)
-        .filter(|why| !why.is_empty())
+    directive.strip_prefix("skip:").map(str::trim).filter(|why| !why.is_empty())
 }
 
 /// The fenced blocks of a Markdown text.
@@ -190,23 +166,10 @@ pub(crate) fn fences(text: &str) -> Vec<Fence> {
         } else if let Some(mark) = mark(trimmed) {
             let info = trimmed.trim_start_matches(['`', '~']).trim();
             let language = info.split([',', ' ']).next().unwrap_or_default().to_owned();
-            let directive = directive
-                .take()
-                .filter(|(at, _)| number - at <= 2)
-                .map(|(_, text)| text);
-            open = Some((
-                Fence {
-                    line: number,
-                    language,
-                    lines: Vec::new(),
-                    directive,
-                },
-                mark,
-            ));
-        } else if let Some(text) = trimmed
-            .trim_end()
-            .strip_prefix("<!-- test:")
-            .and_then(|rest| rest.strip_suffix("-->"))
+            let directive = directive.take().filter(|(at, _)| number - at <= 2).map(|(_, text)| text);
+            open = Some((Fence { line: number, language, lines: Vec::new(), directive }, mark));
+        } else if let Some(text) =
+            trimmed.trim_end().strip_prefix("<!-- test:").and_then(|rest| rest.strip_suffix("-->"))
         {
             directive = Some((number, text.trim().to_owned()));
         } else if !trimmed.is_empty() {
@@ -268,10 +231,7 @@ fn matches(pattern: &str, line: &str) -> bool {
     let Some(rest) = line.strip_prefix(head) else {
         return false;
     };
-    rest.char_indices()
-        .map(|(at, _)| at)
-        .chain([rest.len()])
-        .any(|at| matches(tail, &rest[at..]))
+    rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(tail, &rest[at..]))
 }
 
 /// Runs a block at `root`; `Ok(None)` is success, `Ok(Some(why))` failure.

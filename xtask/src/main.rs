@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod control_plane;
 mod docs;
+mod kinds;
 mod process;
 mod test;
 mod tidy;
@@ -25,6 +27,15 @@ enum Xtask {
     Test(test::Options),
     /// Check what no compiler checks: stray files, broken links, forbidden dependencies, …
     Tidy,
+    /// Run the real servers: etcd, kube-apiserver, kube-controller-manager
+    #[command(subcommand)]
+    ControlPlane(control_plane::ControlPlaneCommand),
+    /// Make the embedded server's tables of built-in kinds from the pinned Kubernetes release
+    Kinds {
+        /// Only compare with what is committed
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -38,6 +49,8 @@ fn main() -> anyhow::Result<ExitCode> {
 async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
     match command {
         Xtask::Test(options) => test::run(&options).await,
+        Xtask::ControlPlane(command) => control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
+        Xtask::Kinds { check } => kinds::run(check).map(|()| ExitCode::SUCCESS),
         Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -58,15 +58,9 @@ pub(crate) async fn stream(
 ) -> anyhow::Result<Ended> {
     let (writer, reader) = pipe::pipe().context("cannot make a pipe")?;
     let writer = writer.into_blocking_fd()?;
-    command
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .process_group(0);
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let program = command.as_std().get_program().to_owned();
-    let child = command
-        .spawn()
-        .with_context(|| format!("cannot run {}", program.display()))?;
+    let child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
     // The command holds the pipe's writing ends: with them open, the end is never read.
     drop(command);
     let mut group = Group::of(child);
@@ -124,10 +118,7 @@ struct Group {
 
 impl Group {
     fn of(child: Child) -> Self {
-        Group {
-            id: child.id(),
-            child: Some(child),
-        }
+        Group { id: child.id(), child: Some(child) }
     }
 }
 
@@ -154,11 +145,7 @@ mod tests {
         let mut lines = Vec::new();
         let ended = stream(command, limit, |line| {
             lines.push(line.to_owned());
-            if line == stop_at {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if line == stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .await
         .unwrap();
@@ -199,15 +186,8 @@ mod tests {
     async fn a_process_left_behind_does_not_hold_the_caller() {
         let (ended, lines) = run("sleep 600 & echo $!", LONG, "").await;
         assert!(ended.ok(), "{ended}");
-        let killed = Command::new("sh")
-            .args(["-c", &format!("kill {}", lines[0])])
-            .status()
-            .await
-            .unwrap();
-        assert!(
-            killed.success(),
-            "what a finished command leaves behind is left alone"
-        );
+        let killed = Command::new("sh").args(["-c", &format!("kill {}", lines[0])]).status().await.unwrap();
+        assert!(killed.success(), "what a finished command leaves behind is left alone");
     }
 
     /// A killed process is gone once it has been collected, which takes a moment.
@@ -215,11 +195,6 @@ mod tests {
         let script = format!(
             "for i in $(seq 500); do kill -0 {pid} 2>/dev/null || exit 0; [ -r /proc/{pid}/stat ] && grep -q ') Z ' /proc/{pid}/stat && exit 0; sleep 0.01; done; exit 1"
         );
-        Command::new("sh")
-            .args(["-c", &script])
-            .status()
-            .await
-            .unwrap()
-            .success()
+        Command::new("sh").args(["-c", &script]).status().await.unwrap().success()
     }
 }

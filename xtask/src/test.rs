@@ -71,16 +71,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 impl Step {
     fn name(self) -> String {
-        self.to_possible_value()
-            .map(|value| value.get_name().to_owned())
-            .unwrap_or_default()
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     fn about(self) -> String {
         let value = self.to_possible_value();
-        value
-            .and_then(|value| Some(value.get_help()?.to_string()))
-            .unwrap_or_default()
+        value.and_then(|value| Some(value.get_help()?.to_string())).unwrap_or_default()
     }
 
     /// Beyond this, something hangs; generous, because a cold machine compiles everything.
@@ -120,16 +116,11 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         signal = interrupted() => run.report.fail("the run", format!("ended by {signal}")),
     }
     if let Err(error) = run.server.stop().await {
-        run.report
-            .fail(Step::ControlPlane.name(), format!("does not stop: {error:#}"));
+        run.report.fail(Step::ControlPlane.name(), format!("does not stop: {error:#}"));
     }
     run.report.took("everything", started.elapsed());
     println!("\n{}", run.report.render());
-    Ok(if run.report.ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if run.report.ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn interrupted() -> &'static str {
@@ -156,11 +147,7 @@ impl Run {
                 self.report.fail(step.name(), format!("{error:#}"));
             }
             let took = started.elapsed();
-            let word = if self.report.failures() == failures {
-                "done"
-            } else {
-                "FAILED"
-            };
+            let word = if self.report.failures() == failures { "done" } else { "FAILED" };
             println!("<== {}: {word} in {}", step.name(), human(took));
             self.report.took(step.name(), took);
         }
@@ -169,13 +156,7 @@ impl Run {
     async fn step(&mut self, step: Step) -> anyhow::Result<()> {
         match step {
             Step::Fmt => {
-                self.component(
-                    step,
-                    "fmt",
-                    "rustfmt",
-                    &["--all", "--check", "--", "--color", "never"],
-                )
-                .await
+                self.component(step, "fmt", "rustfmt", &["--all", "--check", "--", "--color", "never"]).await
             }
             Step::Tidy => {
                 tidy::run(&self.root)?;
@@ -189,13 +170,9 @@ impl Run {
             }
             Step::ControlPlane => self.server.start(&mut self.report, step.limit(self.full)).await,
             Step::Tests => {
-                self.tests(step, &["test", "--workspace", "--all-targets", "--no-fail-fast"])
-                    .await
+                self.tests(step, &["test", "--workspace", "--all-targets", "--no-fail-fast"]).await
             }
-            Step::DocTests => {
-                self.tests(step, &["test", "--workspace", "--doc", "--no-fail-fast"])
-                    .await
-            }
+            Step::DocTests => self.tests(step, &["test", "--workspace", "--doc", "--no-fail-fast"]).await,
             Step::Docs => {
                 let mut command = self.cargo(&["doc", "--workspace", "--no-deps"]);
                 command.env("RUSTDOCFLAGS", "-D warnings");
@@ -276,11 +253,8 @@ impl Run {
         for (path, text) in tree.with_extension("md") {
             // A document that breaks the rules is a finding of `tidy`, which stands above.
             for block in docs::blocks(text).unwrap_or_default() {
-                let name = format!(
-                    "{path}:{} `{}`",
-                    block.line,
-                    block.script.lines().next().unwrap_or_default()
-                );
+                let name =
+                    format!("{path}:{} `{}`", block.line, block.script.lines().next().unwrap_or_default());
                 if let Action::Skip { why } = &block.action {
                     self.report.skip(name, why);
                     continue;

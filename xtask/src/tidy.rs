@@ -48,20 +48,11 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn new(rule: &'static str, path: &str, line: usize, message: impl Into<String>) -> Self {
-        Finding {
-            path: path.to_owned(),
-            line,
-            rule,
-            message: message.into(),
-            warning: false,
-        }
+        Finding { path: path.to_owned(), line, rule, message: message.into(), warning: false }
     }
 
     fn warning(rule: &'static str, path: &str, message: impl Into<String>) -> Self {
-        Finding {
-            warning: true,
-            ..Finding::new(rule, path, 0, message)
-        }
+        Finding { warning: true, ..Finding::new(rule, path, 0, message) }
     }
 }
 
@@ -94,10 +85,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
 }
 
 fn check(tree: &Tree, packages: &[packages::Package]) -> Vec<Finding> {
-    let roots: Vec<&str> = packages
-        .iter()
-        .flat_map(|p| p.roots.iter().map(String::as_str))
-        .collect();
+    let roots: Vec<&str> = packages.iter().flat_map(|p| p.roots.iter().map(String::as_str)).collect();
     let mut findings = Vec::new();
     findings.extend(modules::check(tree, &roots));
     findings.extend(machine::check(tree));
@@ -134,13 +122,9 @@ fn included(tree: &Tree) -> BTreeSet<String> {
     let mut included = BTreeSet::new();
     for (path, text) in tree.with_extension("rs") {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        for line in text
-            .lines()
-            .filter(|line| line.trim_start().starts_with('#') && line.contains("doc = "))
+        for line in text.lines().filter(|line| line.trim_start().starts_with('#') && line.contains("doc = "))
         {
-            let target = line
-                .split_once("include_str!(\"")
-                .and_then(|(_, rest)| rest.split('"').next());
+            let target = line.split_once("include_str!(\"").and_then(|(_, rest)| rest.split('"').next());
             included.extend(target.map(|target| modules::join(folder, target)));
         }
     }
@@ -153,16 +137,9 @@ const TEST_COMMAND: &str = "cargo xtask test";
 /// CI runs what the README says, no more and no less.
 fn ci(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let last = tree
-        .get(".ci/run")
-        .and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
+    let last = tree.get(".ci/run").and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
     if last != Some(&format!("exec {TEST_COMMAND}")) {
-        findings.push(Finding::new(
-            "ci",
-            ".ci/run",
-            0,
-            format!("does not end with `exec {TEST_COMMAND}`"),
-        ));
+        findings.push(Finding::new("ci", ".ci/run", 0, format!("does not end with `exec {TEST_COMMAND}`")));
     }
     let readme = tree.get("README.md").unwrap_or_default();
     if !crate::docs::fences(readme)
@@ -197,26 +174,11 @@ mod tests {
 
     #[test]
     fn ci_that_runs_something_else_is_found() {
-        let readme = (
-            "README.md",
-            "<!-- test: skip: itself -->\n```sh\ncargo xtask test\n```\n",
-        );
-        assert_eq!(
-            ci(&Tree::of(&[
-                (".ci/run", "#!/bin/sh\nexec cargo xtask test\n"),
-                readme
-            ])),
-            []
-        );
-        let findings = ci(&Tree::of(&[
-            (".ci/run", "#!/bin/sh\nexec cargo xtask test --only fmt\n"),
-            readme,
-        ]));
+        let readme = ("README.md", "<!-- test: skip: itself -->\n```sh\ncargo xtask test\n```\n");
+        assert_eq!(ci(&Tree::of(&[(".ci/run", "#!/bin/sh\nexec cargo xtask test\n"), readme])), []);
+        let findings = ci(&Tree::of(&[(".ci/run", "#!/bin/sh\nexec cargo xtask test --only fmt\n"), readme]));
         assert_eq!(findings[0].path, ".ci/run");
-        let findings = ci(&Tree::of(&[
-            (".ci/run", "exec cargo xtask test\n"),
-            ("README.md", "# A\n"),
-        ]));
+        let findings = ci(&Tree::of(&[(".ci/run", "exec cargo xtask test\n"), ("README.md", "# A\n")]));
         assert_eq!(findings[0].path, "README.md");
     }
 

@@ -1,18 +1,21 @@
 //! What every write goes through between the client and the store.
 //!
-//! In this order, as on the real server: decode (types, unknown fields), default, what the kind's strategy
-//! keeps and resets, validate, ownership of fields. The steps are pure functions over JSON; built-in and
-//! custom kinds differ only inside them. After [`admit`] an object is fit to be stored; if it returns an
-//! error, nothing has happened.
+//! In this order, as on the real server: decode (types, unknown fields), default, admission plugins, what
+//! the kind's strategy keeps and resets, validate, allocate, ownership of fields. The steps are functions
+//! over JSON; built-in and custom kinds differ only inside them. After [`admit`] an object is fit to be
+//! stored; if it returns an error, nothing has happened.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::{Part, text};
 use crate::kinds::Resource;
 use crate::managed_fields::{self, Write};
-use crate::object::metadata_mut;
-use crate::status::ApiError;
-use crate::{crd, defaults, schema, strategy, validation};
+use crate::schema::{self, Expected};
+use crate::status::{ApiError, FieldError};
+use crate::strategy::admission::Objects;
+use crate::strategy::service::{self, Allocator};
+use crate::{crd, defaults, strategy, validation};
 
 /// The manager of fields that the server itself writes.
 pub(crate) const OWN_MANAGER: &str = "kube-controller-manager";
@@ -25,19 +28,22 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// What was there before a write.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Before<'a> {
-    Nothing,
-    Was(&'a Value),
-}
-
-/// Who writes what.
-#[derive(Debug, Clone, Copy)]
+/// Who writes what, when, and over what.
+#[derive(Clone, Copy)]
 pub(crate) struct Writer<'a> {
     pub(crate) manager: &'a str,
     pub(crate) part: Part,
-    pub(crate) now: &'a str,
+    pub(crate) now: Timestamp,
+    /// The object before the write; `None` for a create.
+    pub(crate) old: Option<&'a Value>,
+}
+
+/// What of the server an object may depend on.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) objects: Objects<'a>,
+    pub(crate) allocator: &'a mut dyn Allocator,
+    /// The other definitions.
+    pub(crate) definitions: &'a dyn Fn() -> Vec<Value>,
 }
 
 /// Reads an object that a client sent: JSON, of the right kind, with the types of its schema, unknown
@@ -47,160 +53,201 @@ pub(crate) fn read(
     body: &[u8],
     validation: FieldValidation,
 ) -> Result<(Value, Vec<String>), ApiError> {
-    let mut object = parse(&resource.kind, body)?;
-    check_kind(resource, &mut object)?;
-    let mut complaints = if validation == FieldValidation::Ignore { Vec::new() } else { schema::duplicate_fields(body) };
-    complaints.extend(conform(resource, &mut object)?);
-    complain(complaints, validation).map(|warnings| (object, warnings))
+    let (object, complaints) = match (&resource.schema, &resource.custom) {
+        (Some(schema), None) => {
+            let expected =
+                Expected { group: &resource.group, version: &resource.version, kind: &resource.kind };
+            let (object, decoded) = schema::read_body(schema, expected, body)?;
+            (object, decoded.strict)
+        }
+        _ => {
+            let mut object = parse(&resource.kind, body)?;
+            check_kind(resource, &object)?;
+            let mut complaints = schema::duplicate_fields(body);
+            complaints.extend(conform(resource, &mut object)?);
+            (object, complaints)
+        }
+    };
+    complain(resource, complaints, validation).map(|warnings| (object, warnings))
 }
 
 /// What `validation` makes of unknown and duplicate fields.
-pub(crate) fn complain(complaints: Vec<String>, validation: FieldValidation) -> Result<Vec<String>, ApiError> {
+pub(crate) fn complain(
+    resource: &Resource,
+    complaints: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>, ApiError> {
     match validation {
         FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(complaints),
-        FieldValidation::Strict if complaints.is_empty() => Ok(complaints),
-        FieldValidation::Strict => {
-            Err(ApiError::bad_request(format!("strict decoding error: {}", complaints.join(", "))))
+        FieldValidation::Strict if !complaints.is_empty() => {
+            let why = format!("strict decoding error: {}", complaints.join(", "));
+            Err(cannot_handle(resource, &resource.kind, &why))
         }
+        FieldValidation::Warn | FieldValidation::Strict => Ok(complaints),
     }
+}
+
+fn cannot_handle(resource: &Resource, kind: &str, why: &str) -> ApiError {
+    let (version, expected) = (&resource.version, &resource.kind);
+    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
 }
 
 /// JSON that must be an object.
 pub(crate) fn parse(kind: &str, body: &[u8]) -> Result<Value, ApiError> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| {
+    let unrecognized = |why: &str| {
         ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {error}"
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; \
+             json parse error: {why}"
         ))
-    })?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: the body is no JSON object"
-        )))
-    }
+    };
+    let value: Value = serde_json::from_slice(body).map_err(|error| unrecognized(&error.to_string()))?;
+    if value.is_object() { Ok(value) } else { Err(unrecognized("the body is no JSON object")) }
 }
 
-fn check_kind(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+/// Custom objects must say what they are.
+fn check_kind(resource: &Resource, object: &Value) -> Result<(), ApiError> {
     let expected = resource.api_version();
-    let (kind, version) = (text(object, "/kind").to_owned(), text(object, "/apiVersion").to_owned());
-    if resource.custom.is_some() && (kind.is_empty() || version.is_empty()) {
+    let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
+    if kind.is_empty() || version.is_empty() {
         let what = if kind.is_empty() { "Kind" } else { "apiVersion" };
         return Err(ApiError::bad_request(format!("Object '{what}' is missing in '{object}'")));
     }
-    if !version.is_empty() && version != expected {
+    if version != expected {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version ({expected})"
         )));
     }
-    if !kind.is_empty() && kind != resource.kind {
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {}",
-            resource.version, resource.kind
-        )));
-    }
-    if let Some(map) = object.as_object_mut() {
-        map.insert("kind".into(), resource.kind.clone().into());
-        map.insert("apiVersion".into(), expected.into());
+    if kind != resource.kind {
+        let why = "the kind in the data does not match the expected kind";
+        return Err(cannot_handle(resource, kind, why));
     }
     Ok(())
 }
 
-/// Makes an object fit its schema; returns the fields that it does not have.
+/// Makes an object fit its schema; returns what strict decoding says of it.
 pub(crate) fn conform(resource: &Resource, object: &mut Value) -> Result<Vec<String>, ApiError> {
-    let Some(schema) = &resource.schema else { return Ok(Vec::new()) };
     if resource.custom.is_some() {
-        return crd::conform(resource, object);
+        let unknown = crd::decode(resource, object)?;
+        return Ok(unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect());
     }
-    let decoded = schema.decode(object).map_err(|message| {
-        ApiError::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: {message}",
-            kind = resource.kind,
-            version = resource.version,
-        ))
-    })?;
-    Ok(decoded.unknown)
+    let Some(schema) = &resource.schema else { return Ok(Vec::new()) };
+    let decoded = schema.decode(object).map_err(|why| cannot_handle(resource, &resource.kind, &why))?;
+    if let Some(map) = object.as_object_mut() {
+        map.insert("kind".into(), resource.kind.clone().into());
+        map.insert("apiVersion".into(), resource.api_version().into());
+    }
+    Ok(decoded.strict)
 }
 
-/// The rest of the way, for an object that has been [`read`] or patched.
+/// The rest of the way, for an object that has been [`read`] or patched and [conformed](conform).
 pub(crate) fn admit(
     resource: &Resource,
-    before: Before<'_>,
     object: &mut Value,
     writer: &Writer<'_>,
+    around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
     default(resource, object);
-    match before {
-        Before::Nothing => strategy::prepare_create(resource, object),
-        Before::Was(old) => match writer.part {
-            Part::Whole | Part::Scale => strategy::prepare_update(resource, old, object),
-            Part::Status => strategy::prepare_status_update(resource, old, object),
-            Part::Finalize => strategy::prepare_finalize(old, object),
-        },
+    match writer.old {
+        None => strategy::admission::create(resource, object, around.objects)?,
+        Some(old) if writer.part == Part::Whole => strategy::admission::update(resource, old, object),
+        Some(_) => {}
     }
+    let is_service = resource.is("", "services") && writer.part != Part::Status;
+    let mut errors = if is_service { service::normalise(writer.old, object) } else { Vec::new() };
+    prepare(resource, object, writer);
     normalise(resource, object);
-    let mut errors = match before {
-        Before::Nothing => validation::create(resource, object),
-        Before::Was(old) if writer.part == Part::Status => validation::status_update(resource, old, object),
-        Before::Was(old) => validation::update(resource, old, object),
-    };
-    if resource.custom.is_some() {
-        let old = match before {
-            Before::Nothing => None,
-            Before::Was(old) => Some(old),
-        };
-        errors.extend(crd::validate(resource, object, old));
-    } else if crd::is_definition(resource) {
-        errors.extend(match before {
-            Before::Nothing => crd::validate_definition(object, None),
-            Before::Was(old) => crd::validate_definition(object, Some(old)),
-        });
+    errors.extend(validate(resource, object, writer));
+    refuse(resource, object, &errors)?;
+    if is_service {
+        let errors = service::allocate(object, around.allocator);
+        refuse(resource, object, &errors)?;
     }
-    if !errors.is_empty() {
-        let name = text(object, "/metadata/name");
-        return Err(ApiError::invalid(&resource.group, &resource.kind, name, &errors));
+    if is_definition(resource) && writer.part != Part::Status {
+        let others = (around.definitions)();
+        object["status"] = crd::status(object, &others, &crate::api::seconds(writer.now));
     }
-    let old = match before {
-        Before::Nothing => None,
-        Before::Was(old) => Some(old),
-    };
-    let write = Write {
-        manager: writer.manager,
-        api_version: &resource.api_version(),
-        subresource: writer.part.name(),
-        now: writer.now,
-    };
-    let resets = managed_fields::reset_fields(resource, write.subresource);
-    managed_fields::update(old, object, write, resets, resource.schema.as_ref());
+    let now = crate::api::seconds(writer.now);
+    let api_version = resource.api_version();
+    let subresource = writer.part.name();
+    let write = Write { manager: writer.manager, api_version: &api_version, subresource, now: &now };
+    let resets = managed_fields::reset_fields(resource, subresource);
+    managed_fields::update(writer.old, object, write, resets, resource.schema.as_ref());
     Ok(())
 }
 
 fn default(resource: &Resource, object: &mut Value) {
-    if resource.custom.is_some() {
-        crd::apply_defaults(resource, object);
-    } else {
-        if crd::is_definition(resource) {
-            crd::default_definition(object);
+    match (&resource.custom, &resource.schema) {
+        (Some(_), Some(schema)) => crd::apply_defaults(schema, object),
+        (Some(_), None) => {}
+        (None, _) => {
+            if is_definition(resource) {
+                crd::default_definition(object);
+            }
+            defaults::apply(resource, object);
         }
-        defaults::apply(resource, object);
     }
 }
 
+fn prepare(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
+    match (writer.old, writer.part) {
+        (None, _) => strategy::prepare_create(resource, object, writer.now),
+        (Some(old), Part::Whole | Part::Scale) => strategy::prepare_update(resource, old, object),
+        (Some(old), Part::Status) => strategy::prepare_status_update(resource, old, object, writer.now),
+        (Some(old), Part::Finalize) => strategy::prepare_finalize(old, object),
+    }
+    if is_definition(resource) && writer.part == Part::Whole {
+        crd::prepare_definition(object, writer.old);
+    }
+}
+
+fn validate(resource: &Resource, object: &Value, writer: &Writer<'_>) -> Vec<FieldError> {
+    let of_status = writer.part == Part::Status;
+    let mut errors = match writer.old {
+        None => validation::create(resource, object),
+        Some(old) if of_status => validation::status_update(resource, old, object),
+        Some(old) => validation::update(resource, old, object),
+    };
+    if resource.custom.is_some() {
+        errors.extend(match writer.old {
+            Some(old) if of_status => crd::validate_status(resource, object, old),
+            old => crd::validate(resource, object, old),
+        });
+    } else if is_definition(resource) && !of_status {
+        errors.extend(crd::validate_definition(object, writer.old));
+    }
+    errors
+}
+
+fn refuse(resource: &Resource, object: &Value, errors: &[FieldError]) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(&resource.group, &resource.kind, text(object, "/metadata/name"), errors))
+}
+
+/// What Go leaves out when it writes.
 fn normalise(resource: &Resource, object: &mut Value) {
-    let meta = metadata_mut(object);
-    for empty in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        let is_empty = match meta.get(empty) {
+    if resource.custom.is_none() {
+        if let Some(schema) = &resource.schema {
+            schema.normalise(object);
+        }
+        return;
+    }
+    let meta = crate::object::metadata_mut(object);
+    for name in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let empty = match meta.get(name) {
             Some(Value::Object(map)) => map.is_empty(),
             Some(Value::Array(list)) => list.is_empty(),
             Some(Value::Null) => true,
             _ => false,
         };
-        if is_empty {
-            meta.remove(empty);
+        if empty {
+            meta.remove(name);
         }
     }
-    if resource.custom.is_none() && let Some(schema) = &resource.schema {
-        schema.normalise(object);
-    }
+}
+
+/// CustomResourceDefinitions.
+pub(crate) fn is_definition(resource: &Resource) -> bool {
+    resource.is("apiextensions.k8s.io", "customresourcedefinitions")
 }

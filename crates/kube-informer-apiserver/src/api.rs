@@ -5,19 +5,21 @@
 //! again (or conflict, where the client named a version). Nothing here waits; a refused request has
 //! changed nothing.
 
+mod addresses;
 mod delete;
 mod identity;
 mod subresource;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
-pub(crate) use self::delete::{DeleteOptions, Deleted, Propagation};
+pub(crate) use self::delete::{DeleteOptions, Deleted};
+use self::addresses::Addresses;
 use self::identity::Identity;
-pub(crate) use self::identity::now;
+pub(crate) use self::identity::{now, seconds};
 pub(crate) use self::subresource::Part;
 pub(crate) use self::write::WriteOptions;
 use crate::kinds::Resource;
@@ -25,13 +27,15 @@ use crate::object::{self, Stored};
 use crate::registry::{Registry, bucket_of};
 use crate::status::ApiError;
 use crate::store::{Listing, Store};
-use crate::watch::{Selection, Watch, WatchRequest};
+use crate::watch::{Watch, WatchRequest};
 
 /// The server's state and what can be done with it.
 pub(crate) struct Api {
     pub(crate) store: Arc<Store>,
     pub(crate) registry: Registry,
     identity: Identity,
+    /// Held while a Service is written.
+    addresses: Mutex<Addresses>,
     /// Turns true when the server stops; ends all watches.
     stopping: channel::Sender<bool>,
 }
@@ -44,6 +48,7 @@ impl Api {
             store: Arc::new(Store::new(window)),
             registry: Registry::default(),
             identity: Identity::new(seed),
+            addresses: Mutex::default(),
             stopping,
         }
     }
@@ -77,6 +82,10 @@ impl Api {
         Watch::start(&self.store, request, self.stopping())
     }
 
+    fn addresses(&self) -> MutexGuard<'_, Addresses> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A namespace must exist, and to create in it it must not be on its way out.
     fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Result<(), ApiError> {
         if !resource.namespaced {
@@ -107,11 +116,6 @@ impl Api {
 /// The keys of a namespace start with this.
 pub(crate) fn prefix(namespace: &str) -> String {
     if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
-}
-
-/// Everything in a namespace, or everywhere.
-pub(crate) fn in_namespace(namespace: &str) -> Selection {
-    Selection { prefix: prefix(namespace), ..Selection::default() }
 }
 
 /// The string at a pointer, or empty.

@@ -19,6 +19,7 @@ use crate::api::Api;
 use crate::auth::{Tokens, User};
 use crate::body::Body;
 use crate::negotiate;
+use crate::protobuf;
 use crate::request::{self, Query, Route};
 use crate::status::ApiError;
 
@@ -28,6 +29,8 @@ const WORTH_COMPRESSING: u64 = 128 * 1024;
 /// What can be set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
+    /// Where clients reach the server, as discovery tells them.
+    pub(crate) address: String,
     pub(crate) bookmark_interval: Duration,
     pub(crate) body_limit: usize,
 }
@@ -116,12 +119,24 @@ impl Handler {
             _ => self.tokens.authenticate(&parts.headers)?,
         };
         let query = Query::of(&parts.uri);
+        // From here on a body is JSON, whatever it came as.
+        let json = match content_type(&parts.headers).as_str() {
+            protobuf::MEDIA_TYPE if !body.is_empty() => Some(protobuf::read(body)?.to_string().into()),
+            _ => None,
+        };
+        let body = json.as_ref().unwrap_or(body);
         let asked = Asked { method: &parts.method, headers: &parts.headers, query, body, user };
         match route {
             Route::Resource(target) => self.resource(&asked, &target).await,
             other => self.document(&asked, &other),
         }
     }
+}
+
+/// The media type of a request's body, without parameters.
+fn content_type(headers: &http::HeaderMap) -> String {
+    let header = headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
+    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Writes the headers; compresses where that is wanted and worth it.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::admission::OWN_MANAGER;
-use crate::api::{Api, DeleteOptions, Part, Propagation, WriteOptions, text};
+use crate::admission::{OWN_MANAGER, is_definition};
+use crate::api::{Api, DeleteOptions, Part, WriteOptions, text};
 use crate::crd;
 use crate::kinds::Resource;
 use crate::object::{Stored, metadata_mut};
@@ -80,7 +80,7 @@ impl Housekeeper {
         if object.deleting {
             self.waiting.insert(object.uid.clone(), (bucket.clone(), object.key.clone()));
         } else if !object.owners.is_empty() && object.owners.iter().all(|uid| self.api.store.by_uid(uid).is_none()) {
-            self.delete(bucket, object, DeleteOptions::background());
+            self.delete(bucket, object, background());
         }
     }
 
@@ -91,7 +91,7 @@ impl Housekeeper {
             if other_owner {
                 self.drop_reference(&bucket, &dependent, uid);
             } else {
-                self.delete(&bucket, &dependent, DeleteOptions::background());
+                self.delete(&bucket, &dependent, background());
             }
         }
     }
@@ -104,22 +104,21 @@ impl Housekeeper {
             for (bucket, dependent) in self.api.store.dependents(&object.uid) {
                 self.drop_reference(&bucket, &dependent, &object.uid);
             }
-            self.api.remove_finalizer(&resource, object, "orphan");
+            self.api.remove_finalizer(&resource, object, Part::Whole, "orphan");
         } else if has_finalizer(&value, "foregroundDeletion") {
             let mut blocked = false;
             for (bucket, dependent) in self.api.store.dependents(&object.uid) {
                 blocked |= blocks(&dependent.value(), &object.uid);
                 if !dependent.deleting {
-                    let options = DeleteOptions { propagation: Some(Propagation::Foreground), ..Default::default() };
-                    self.delete(&bucket, &dependent, options);
+                    self.delete(&bucket, &dependent, DeleteOptions::propagating("Foreground"));
                 }
             }
             if !blocked {
-                self.api.remove_finalizer(&resource, object, "foregroundDeletion");
+                self.api.remove_finalizer(&resource, object, Part::Whole, "foregroundDeletion");
             }
         } else if resource.is("", "namespaces") {
             self.empty_namespace(&resource, object);
-        } else if crd::is_definition(&resource) {
+        } else if is_definition(&resource) {
             self.empty_definition(&resource, object, &value);
         }
     }
@@ -127,10 +126,10 @@ impl Housekeeper {
     fn empty_namespace(&self, resource: &Arc<Resource>, namespace: &Stored) {
         let content = self.api.store.everything(&format!("{}/", namespace.name));
         for (bucket, object) in content.iter().filter(|(_, o)| !o.deleting) {
-            self.delete(bucket, object, DeleteOptions { grace: Some(0), ..DeleteOptions::background() });
+            self.delete(bucket, object, background().at_once());
         }
         if content.is_empty() {
-            self.api.remove_finalizer(resource, namespace, "kubernetes");
+            self.api.remove_finalizer(resource, namespace, Part::Finalize, "kubernetes");
         }
     }
 
@@ -138,10 +137,10 @@ impl Housekeeper {
         let bucket = (text(value, "/spec/group").to_owned(), text(value, "/spec/names/plural").to_owned());
         let objects = self.api.store.list(&bucket, "").objects;
         for object in objects.iter().filter(|o| !o.deleting) {
-            self.delete(&bucket, object, DeleteOptions::background());
+            self.delete(&bucket, object, background());
         }
         if self.api.store.list(&bucket, "").objects.is_empty() {
-            self.api.remove_finalizer(resource, definition, crd::CLEANUP_FINALIZER);
+            self.api.remove_finalizer(resource, definition, Part::Whole, crd::CLEANUP_FINALIZER);
         }
     }
 
@@ -170,6 +169,10 @@ impl Housekeeper {
             tracing::debug!(object = %object.key, message = %error.message, "reference stays");
         }
     }
+}
+
+fn background() -> DeleteOptions {
+    DeleteOptions::propagating("Background")
 }
 
 fn has_finalizer(object: &Value, name: &str) -> bool {

@@ -3,9 +3,46 @@
 //! The built-in ones come from committed data; custom ones come and go with their
 //! CustomResourceDefinitions.
 
-use std::sync::Arc;
+mod data;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 
 use crate::schema::Schema;
+
+static BUILTIN: LazyLock<data::Builtin> = LazyLock::new(data::load);
+
+/// The built-in resources, in discovery's order: the core group first.
+pub(crate) fn builtin() -> &'static [Arc<Resource>] {
+    &BUILTIN.resources
+}
+
+/// The schema of a built-in kind, also of those that are no resources: lists, `Scale`, `Eviction`,
+/// `DeleteOptions`, `Status`.
+pub(crate) fn kind(group: &str, version: &str, kind: &str) -> Option<Schema> {
+    BUILTIN.kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned())).cloned()
+}
+
+/// `ObjectMeta`, which every object has, custom ones too.
+pub(crate) fn object_meta() -> Option<Schema> {
+    definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+}
+
+/// The schema of a built-in type by its OpenAPI name.
+pub(crate) fn definition(name: &str) -> Option<Schema> {
+    BUILTIN.definitions.get(name).cloned()
+}
+
+/// Each built-in kind by group, version and kind.
+pub(crate) fn kinds() -> &'static BTreeMap<(String, String, String), Schema> {
+    &BUILTIN.kinds
+}
 
 /// One served group/version/resource.
 #[derive(Debug, Clone)]
@@ -47,11 +84,44 @@ impl Resource {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// What discovery shows so that clients see a change of the stored version. Empty for resources that
+    /// are not stored.
+    pub(crate) fn storage_version_hash(&self) -> String {
+        if self.custom.is_none() {
+            let key = (self.group.clone(), self.plural.clone());
+            return BUILTIN.hashes.get(&key).cloned().unwrap_or_default();
+        }
+        let hash = Sha256::digest(format!("{}/{}/{}", self.group, self.storage_version, self.kind));
+        STANDARD.encode(&hash[..8])
+    }
+
     pub(crate) fn has_subresource(&self, name: &str) -> bool {
         self.subresources.iter().any(|s| s.name == name)
     }
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
         self.group == group && self.plural == plural
+    }
+}
+
+/// A bare resource, for tests of all modules.
+#[cfg(test)]
+pub(crate) fn test_resource(group: &str, version: &str, kind: &str, plural: &str) -> Resource {
+    let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    Resource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        singular: kind.to_lowercase(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        namespaced: true,
+        list_kind: format!("{kind}List"),
+        verbs: verbs.map(str::to_owned).to_vec(),
+        subresources: Vec::new(),
+        schema: None,
+        storage_version: version.to_owned(),
+        custom: None,
     }
 }

@@ -18,6 +18,7 @@ mod handler;
 mod kubeconfig;
 mod listing;
 mod negotiate;
+mod protobuf;
 mod request;
 
 // What exists: kinds as data, their schemas, custom resources.
@@ -33,8 +34,10 @@ mod admission;
 mod api;
 mod convert;
 mod defaults;
+mod fields;
 mod managed_fields;
 mod patch;
+mod quantity;
 mod strategy;
 mod validation;
 

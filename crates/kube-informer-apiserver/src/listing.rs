@@ -12,7 +12,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::api::{Api, prefix};
-use crate::crd;
 use crate::kinds::Resource;
 use crate::object::Stored;
 use crate::registry::bucket_of;
@@ -67,7 +66,9 @@ pub(crate) fn selection(
         "" => None,
         text => Some(FieldSelector::parse(text).map_err(bad)?),
     };
-    let fields = fields.map(|fields| fields.for_resource(resource, &crd::selectable_fields(resource)));
+    let custom = resource.custom.iter().flat_map(|custom| &custom.selectable_fields);
+    let custom: Vec<String> = custom.map(|field| field.name.clone()).collect();
+    let fields = fields.map(|fields| fields.for_resource(resource, &custom));
     let fields = fields.transpose().map_err(|why| {
         let resource = format!("{}/{}, Resource={}", resource.group, resource.version, resource.plural);
         let (labels, fields) = (query.get("labelSelector"), query.get("fieldSelector"));

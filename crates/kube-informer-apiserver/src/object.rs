@@ -12,7 +12,6 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::convert;
-use crate::crd;
 use crate::kinds::Resource;
 use crate::selector;
 
@@ -133,7 +132,12 @@ impl Stored {
 
 fn fields_of(resource: &Resource, object: &Value) -> Vec<(String, String)> {
     let mut fields = selector::field_values(resource, object);
-    fields.extend(crd::field_values(resource, object));
+    let custom = resource.custom.iter().flat_map(|custom| &custom.selectable_fields);
+    fields.extend(custom.filter_map(|field| {
+        let value = *field.json_path.find(object).first()?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((field.name.clone(), text))
+    }));
     fields
 }
 

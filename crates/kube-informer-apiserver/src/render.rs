@@ -17,6 +17,8 @@ use crate::table::{self, IncludeObject};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableForm {
     pub(crate) include: IncludeObject,
+    /// A watch sends the columns with its first event only.
+    pub(crate) headers: bool,
 }
 
 /// One object.
@@ -90,5 +92,20 @@ fn coalesce(pieces: impl Iterator<Item = Bytes> + Send) -> impl Iterator<Item = 
 /// A `Table` of objects.
 pub(crate) fn table(resource: &Resource, objects: &[Value], meta: Option<&Value>, form: TableForm) -> Value {
     let empty = Value::Object(Map::new());
-    table::render(resource, objects, meta.unwrap_or(&empty), form.include, jiff::Timestamp::now())
+    let meta = meta.unwrap_or(&empty);
+    let options = table::Options { include: form.include, headers: form.headers, now: jiff::Timestamp::now() };
+    let printed = resource.custom.as_ref().map(|custom| &custom.columns).filter(|columns| !columns.is_empty());
+    let Some(printed) = printed else { return table::render(resource, objects, meta, None, options) };
+    let columns = printed.iter().map(|column| table::Column {
+        name: column.name.clone(),
+        kind: column.kind.clone(),
+        format: column.format.clone(),
+        description: column.description.clone(),
+        priority: column.priority,
+    });
+    let find = |object: &Value| {
+        printed.iter().map(|column| column.json_path.find(object).first().map(|v| (*v).clone())).collect()
+    };
+    let custom = table::CustomColumns { columns: columns.collect(), find: &find };
+    table::render(resource, objects, meta, Some(&custom), options)
 }

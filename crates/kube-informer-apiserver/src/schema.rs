@@ -3,6 +3,26 @@
 //! Built-in kinds and CustomResourceDefinitions are read into the same shape, so that pruning, strict
 //! field validation, strategic merge, field ownership and OpenAPI are written once. A schema never
 //! changes after it is made; [`Schema`] is a cheap clone of (set, node).
+//!
+//! Nodes of built-in types also say how Go reads and writes the place ([`Go`]). With that,
+//! [`Schema::decode`] gives the real server's decode errors and strict messages, and
+//! [`Schema::normalise`] its stored form.
+
+mod body;
+mod decode;
+mod duplicates;
+mod encode;
+mod quantity;
+mod scalars;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use body::{Expected, read_body, strict_error};
+pub(crate) use decode::Decoded;
+pub(crate) use duplicates::duplicate_fields;
+pub(crate) use quantity::Quantity;
+pub(crate) use syntax::type_meta;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,11 +50,13 @@ pub(crate) struct Schema {
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     pub(crate) properties: BTreeMap<String, NodeId>,
+    /// Numbers in protobuf, through embedded structs, and the properties that they stand for.
+    pub(crate) wire: Vec<(Vec<u32>, String)>,
     pub(crate) items: Option<NodeId>,
     /// `additionalProperties` with a schema: a map.
     pub(crate) additional: Option<NodeId>,
     pub(crate) list: ListType,
-    /// Go type name as decode errors show it (`int32`, `string`), where known.
+    /// OpenAPI format: `int32`, `date-time`, `byte`, …
     pub(crate) format: Option<String>,
     /// `x-kubernetes-patch-merge-key`.
     pub(crate) merge_key: Option<String>,
@@ -53,6 +75,44 @@ pub(crate) struct Node {
     pub(crate) rules: Option<Box<crate::crd::Rules>>,
     /// Name of the definition that this node is the root of, for OpenAPI (built-in types).
     pub(crate) definition: Option<String>,
+    /// Shown by `kubectl explain`. Built-in types have none, for size.
+    pub(crate) description: Option<String>,
+    /// How Go reads and writes it (built-in types).
+    pub(crate) go: Option<Arc<Go>>,
+}
+
+/// What a Go struct field, list element or map value does with JSON.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Go {
+    /// As decode errors show it: `int32`, `v1.PodSpec`, `[]v1.Container`.
+    pub(crate) name: String,
+    pub(crate) codec: Codec,
+    pub(crate) pointer: bool,
+    pub(crate) omit_empty: bool,
+    pub(crate) omit_zero: bool,
+    /// A list that is a message of its own in protobuf.
+    pub(crate) wrapped: bool,
+    /// Embedded Go structs that the field sits in (`VolumeSource`): decode errors name them.
+    pub(crate) via: String,
+    /// The schema inside [`Codec::SchemaOrBool`] and its like.
+    pub(crate) inner: Option<NodeId>,
+}
+
+/// Types that read and write their JSON themselves.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    #[default]
+    Plain,
+    Bytes,
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrString,
+    /// Any JSON, kept as it is.
+    Raw,
+    SchemaOrBool,
+    SchemaOrArray,
+    SchemaOrStrings,
 }
 
 /// JSON type of a node.

@@ -152,7 +152,7 @@ impl Builder {
             let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
             (token.clone(), User::named(name, &groups))
         }).collect();
-        let settings = Settings { bookmark_interval: self.bookmark_interval, body_limit: self.body_limit };
+        let settings = Settings { address: address.to_string(), bookmark_interval: self.bookmark_interval, body_limit: self.body_limit };
         let handler = Handler { api: Arc::clone(&api), tokens: Tokens::new(users), settings };
         let service = Service { handler: Arc::new(handler) };
         let (open, gate) = channel::channel(true);

@@ -201,7 +201,13 @@ impl ApiError {
 
     /// 422: the object is well formed but wrong.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // The message names each error once; the causes name all of them.
+        let mut all: Vec<String> = Vec::new();
+        for error in errors.iter().map(ToString::to_string) {
+            if !all.contains(&error) {
+                all.push(error);
+            }
+        }
         let what = match all.as_slice() {
             [] => "[]".to_owned(),
             [one] => one.clone(),

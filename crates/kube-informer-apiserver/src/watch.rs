@@ -148,6 +148,8 @@ pub(crate) struct Watch {
     store: Arc<Store>,
     request: WatchRequest,
     initial: std::vec::IntoIter<Arc<Stored>>,
+    /// The columns of a table are still owed.
+    owes_headers: bool,
     /// An initial-events-end bookmark is still owed.
     owes_end: bool,
     position: u64,
@@ -176,6 +178,7 @@ impl Watch {
         Self {
             store: Arc::clone(store),
             initial: initial.into_iter(),
+            owes_headers: true,
             owes_end: request.start == Start::InitialEvents && request.bookmarks,
             position,
             pending: VecDeque::new(),
@@ -256,15 +259,15 @@ impl Watch {
         }
     }
 
-    fn initial_frame(&self, object: &Arc<Stored>) -> Bytes {
-        let resource = &self.request.resource;
+    fn initial_frame(&mut self, object: &Arc<Stored>) -> Bytes {
+        let resource = &Arc::clone(&self.request.resource);
         match self.request.form {
             WatchForm::Shared(form) => frame("ADDED", &object.bytes(resource, form)),
             WatchForm::Table(table) => self.table_frame("ADDED", &object.value_as(resource), table),
         }
     }
 
-    fn change_frame(&self, change: &Change) -> Option<Bytes> {
+    fn change_frame(&mut self, change: &Change) -> Option<Bytes> {
         let before = change.old.as_ref().is_some_and(|old| self.request.selection.matches(old));
         let after = change.kind != ChangeKind::Deleted && self.request.selection.matches(&change.new);
         let event = match (before, after) {
@@ -274,7 +277,7 @@ impl Watch {
             (true, false) => EventType::Left,
             (false, false) => return None,
         };
-        let resource = &self.request.resource;
+        let resource = &Arc::clone(&self.request.resource);
         Some(match self.request.form {
             WatchForm::Shared(form) => change.frames.get(change, event, resource, form, self.store.serialised()),
             WatchForm::Table(table) => {
@@ -287,13 +290,14 @@ impl Watch {
         })
     }
 
-    fn table_frame(&self, event: &str, object: &Value, form: TableForm) -> Bytes {
+    fn table_frame(&mut self, event: &str, object: &Value, form: TableForm) -> Bytes {
+        let form = TableForm { headers: std::mem::take(&mut self.owes_headers), ..form };
         let table = render::table(&self.request.resource, std::slice::from_ref(object), None, form);
         frame(event, table.to_string().as_bytes())
     }
 
-    fn bookmark(&self, end_of_initial: bool) -> Bytes {
-        let resource = &self.request.resource;
+    fn bookmark(&mut self, end_of_initial: bool) -> Bytes {
+        let resource = Arc::clone(&self.request.resource);
         let mut metadata = json!({ "resourceVersion": self.position.to_string() });
         if end_of_initial {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });

@@ -14,7 +14,6 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +24,9 @@ use crate::process::Launch;
 
 /// The Go module that pins the servers.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/control-plane");
+
+/// How the folder of an unfinished build begins.
+const UNFINISHED: &str = ".build-";
 
 /// A binary of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,13 +68,8 @@ pub enum Verdict {
 
 impl Tool {
     /// All tools.
-    pub const ALL: [Self; 5] = [
-        Self::Etcd,
-        Self::Etcdutl,
-        Self::KubeApiserver,
-        Self::KubeControllerManager,
-        Self::Kubectl,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Etcd, Self::Etcdutl, Self::KubeApiserver, Self::KubeControllerManager, Self::Kubectl];
 
     /// The file name.
     #[must_use]
@@ -103,28 +100,19 @@ impl Unavailable {
     pub fn installable(tool: impl Into<String>, how: impl Into<String>) -> Self {
         let (tool, how) = (tool.into(), how.into());
         let reason = format!("{tool} not found; install it with: {how}");
-        Self {
-            reason,
-            verdict: Verdict::Installable { tool, how },
-        }
+        Self { reason, verdict: Verdict::Installable { tool, how } }
     }
 
     /// The test does not apply to this environment.
     #[must_use]
     pub fn not_here(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-            verdict: Verdict::NotHere,
-        }
+        Self { reason: reason.into(), verdict: Verdict::NotHere }
     }
 
     /// Everything needed is there and failed.
     #[must_use]
     pub fn broken(error: &anyhow::Error) -> Self {
-        Self {
-            reason: format!("{error:#}"),
-            verdict: Verdict::Broken,
-        }
+        Self { reason: format!("{error:#}"), verdict: Verdict::Broken }
     }
 
     /// Why, and what to do about it.
@@ -181,7 +169,7 @@ fn cache_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf
 }
 
 fn locate_blocking(tool: Tool) -> Result<PathBuf, Unavailable> {
-    if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
+    if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) {
         let path = Path::new(&assets).join(tool.name());
         if path.is_file() {
             return Ok(path);
@@ -189,10 +177,7 @@ fn locate_blocking(tool: Tool) -> Result<PathBuf, Unavailable> {
         // Both servers must be of one kind; the rest may come from elsewhere.
         if matches!(tool, Tool::Etcd | Tool::KubeApiserver) {
             let tool = format!("{} in the folder KUBEBUILDER_ASSETS", tool.name());
-            return Err(Unavailable::installable(
-                tool,
-                "setup-envtest use; or unset KUBEBUILDER_ASSETS",
-            ));
+            return Err(Unavailable::installable(tool, "setup-envtest use; or unset KUBEBUILDER_ASSETS"));
         }
     }
     if tool == Tool::Kubectl
@@ -206,8 +191,9 @@ fn locate_blocking(tool: Tool) -> Result<PathBuf, Unavailable> {
         return Ok(path);
     }
     if on_path("go").is_none() {
-        let tool = format!("Go, to build {},", tool.name());
-        let how = "a package of Go 1.26 or newer; or point KUBEBUILDER_ASSETS at a folder with the servers";
+        let tool = format!("Go (to build {})", tool.name());
+        let how =
+            "https://go.dev/dl, 1.26 or newer; or point KUBEBUILDER_ASSETS at a folder with the servers";
         return Err(Unavailable::installable(tool, how));
     }
     // Skipping a test because a build broke would hide the breakage.
@@ -217,9 +203,7 @@ fn locate_blocking(tool: Tool) -> Result<PathBuf, Unavailable> {
 
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(name))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
 /// The pinned module, and where its binaries go.
@@ -239,54 +223,39 @@ impl Module {
             .context("go.mod does not require k8s.io/kubernetes")?
             .to_owned();
         let mut hash = Sha256::new();
-        for text in [
-            &go_mod,
-            &go_sum,
-            &flags(Tool::Etcd, &kubernetes),
-            &flags(Tool::KubeApiserver, &kubernetes),
-        ] {
+        for text in
+            [&go_mod, &go_sum, &flags(Tool::Etcd, &kubernetes), &flags(Tool::KubeApiserver, &kubernetes)]
+        {
             hash.update(text);
         }
-        let hash: String = hash
-            .finalize()
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        Ok(Self {
-            dir: cache_dir()?.join(format!("control-plane-{hash}")),
-            kubernetes,
-        })
+        let hash: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { dir: cache_dir()?.join(format!("control-plane-{hash}")), kubernetes })
     }
 
     fn build(&self, tool: Tool) -> Result<()> {
         std::fs::create_dir_all(&self.dir)
             .with_context(|| format!("cannot create the cache {}", self.dir.display()))?;
         let lock = std::fs::File::create(self.dir.join(".lock")).context("cannot create the cache's lock")?;
-        lock.lock().context("cannot lock the cache")?;
+        if lock.try_lock().is_err() {
+            eprintln!("waiting for another build of the servers");
+            lock.lock().context("cannot lock the cache")?;
+        }
         let target = self.dir.join(tool.name());
         if target.is_file() {
             // Whoever held the lock has built it.
             return Ok(());
         }
 
+        remove_unfinished(&self.dir);
         // In the same folder, so that the rename cannot cross file systems.
-        let work = tempfile::Builder::new().prefix(".build-").tempdir_in(&self.dir)?;
+        let work = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.dir)?;
         let built = work.path().join(tool.name());
-        eprintln!(
-            "building {} {} (minutes, if Go's build cache is cold)",
-            tool.name(),
-            self.kubernetes
-        );
+        eprintln!("building {} (minutes, if Go's build cache is cold)", tool.name());
         let started = Instant::now();
         let mut go = Launch::new("go build", "go", work.path().join("log"))
             .args(["build", "-trimpath", "-mod=readonly", "-ldflags"])
             .args([flags(tool, &self.kubernetes)])
-            .args([
-                "-o".to_owned(),
-                built.display().to_string(),
-                tool.package().to_owned(),
-            ])
+            .args(["-o".to_owned(), built.display().to_string(), tool.package().to_owned()])
             .env("CGO_ENABLED", "0")
             .current_dir(MODULE)
             .spawn()?;
@@ -300,11 +269,7 @@ impl Module {
                 match finished.recv_timeout(Duration::from_secs(30)) {
                     Ok(result) => break Ok(result),
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        eprintln!(
-                            "building {}: {} s so far",
-                            tool.name(),
-                            started.elapsed().as_secs()
-                        );
+                        eprintln!("building {}: {} s so far", tool.name(), started.elapsed().as_secs());
                     }
                     Err(gone) => break Err(gone),
                 }
@@ -316,13 +281,17 @@ impl Module {
         }
         std::fs::rename(&built, &target)
             .with_context(|| format!("cannot move the new binary to {}", target.display()))?;
-        eprintln!(
-            "built {} in {:.1} s: {}",
-            tool.name(),
-            started.elapsed().as_secs_f32(),
-            target.display()
-        );
+        eprintln!("built {} in {:.1} s: {}", tool.name(), started.elapsed().as_secs_f32(), target.display());
         Ok(())
+    }
+}
+
+/// Removes what builds that were killed have left. The caller holds the lock: no build is going on.
+fn remove_unfinished(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -334,12 +303,9 @@ fn flags(tool: Tool, kubernetes: &str) -> String {
     }
     let mut numbers = kubernetes.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or("0"), numbers.next().unwrap_or("0"));
-    for (name, value) in [
-        ("gitVersion", kubernetes),
-        ("gitMajor", major),
-        ("gitMinor", minor),
-        ("gitTreeState", "clean"),
-    ] {
+    for (name, value) in
+        [("gitVersion", kubernetes), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean")]
+    {
         flags.push_str(&format!(" -X k8s.io/component-base/version.{name}={value}"));
     }
     flags
@@ -352,13 +318,6 @@ fn required_version<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
     })
 }
 
-/// Asks a binary for its version; for reports.
-pub async fn version_of(path: &Path) -> Result<String> {
-    let path = path.to_owned();
-    let output = tokio::task::spawn_blocking(move || Command::new(path).arg("--version").output()).await??;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,17 +325,9 @@ mod tests {
     #[test]
     fn the_cache_is_where_the_most_specific_variable_says() {
         let with = |set: &'static [(&'static str, &'static str)]| {
-            cache_dir_from(move |name| {
-                set.iter()
-                    .find(|(n, _)| *n == name)
-                    .map(|(_, value)| value.into())
-            })
+            cache_dir_from(move |name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
         };
-        let all = &[
-            ("KUBE_INFORMER_CACHE", "/c"),
-            ("XDG_CACHE_HOME", "/x"),
-            ("HOME", "/h"),
-        ];
+        let all = &[("KUBE_INFORMER_CACHE", "/c"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
         assert_eq!(with(all).unwrap(), Path::new("/c"));
         assert_eq!(with(&all[1..]).unwrap(), Path::new("/x/kube-informer"));
         assert_eq!(with(&all[2..]).unwrap(), Path::new("/h/.cache/kube-informer"));

@@ -30,45 +30,30 @@ impl Authority {
     /// A new authority.
     pub fn generate() -> Result<Self> {
         let key = KeyPair::generate().context("cannot generate the authority's key")?;
-        let certificate = Self::params()
-            .self_signed(&key)
-            .context("cannot sign the authority's certificate")?
-            .pem();
-        Ok(Self {
-            certificate,
-            issuer: Issuer::new(Self::params(), key),
-        })
+        let certificate =
+            Self::params().self_signed(&key).context("cannot sign the authority's certificate")?.pem();
+        Ok(Self { certificate, issuer: Issuer::new(Self::params(), key) })
     }
 
     /// The authority that [`Authority::pem`] wrote down.
     pub fn from_pem(pem: &PemPair) -> Result<Self> {
         let key = KeyPair::from_pem(&pem.private).context("the authority's key is no PKCS#8 PEM")?;
         // Issued certificates name their issuer by subject and key: both are the same again.
-        Ok(Self {
-            certificate: pem.public.clone(),
-            issuer: Issuer::new(Self::params(), key),
-        })
+        Ok(Self { certificate: pem.public.clone(), issuer: Issuer::new(Self::params(), key) })
     }
 
     /// The certificate and the private key.
     #[must_use]
     pub fn pem(&self) -> PemPair {
-        PemPair {
-            public: self.certificate.clone(),
-            private: self.issuer.key().serialize_pem(),
-        }
+        PemPair { public: self.certificate.clone(), private: self.issuer.key().serialize_pem() }
     }
 
     /// A certificate for a server on this machine.
     pub fn serving(&self, names: &[&str]) -> Result<PemPair> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).context("bad name for a serving certificate")?;
-        params
-            .subject_alt_names
-            .push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "kube-apiserver");
+        params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         self.issue(params)
     }
@@ -91,21 +76,14 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate().context("cannot generate a key")?;
-        let certificate = params
-            .signed_by(&key, &self.issuer)
-            .context("cannot sign a certificate")?;
-        Ok(PemPair {
-            public: certificate.pem(),
-            private: key.serialize_pem(),
-        })
+        let certificate = params.signed_by(&key, &self.issuer).context("cannot sign a certificate")?;
+        Ok(PemPair { public: certificate.pem(), private: key.serialize_pem() })
     }
 
     fn params() -> CertificateParams {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "kube-informer testbed");
+        params.distinguished_name.push(DnType::CommonName, "kube-informer testbed");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         params
@@ -115,10 +93,7 @@ impl Authority {
 /// A key pair without a certificate, as service account tokens are signed with.
 pub fn signing_key() -> Result<PemPair> {
     let key = KeyPair::generate().context("cannot generate a signing key")?;
-    Ok(PemPair {
-        public: key.public_key_pem(),
-        private: key.serialize_pem(),
-    })
+    Ok(PemPair { public: key.public_key_pem(), private: key.serialize_pem() })
 }
 
 #[cfg(test)]
@@ -131,12 +106,6 @@ mod tests {
         let again = Authority::from_pem(&first.pem()).unwrap();
         assert_eq!(first.pem().public, again.pem().public);
         assert_eq!(first.pem().private, again.pem().private);
-        assert!(
-            again
-                .client("jane", Some("dev"))
-                .unwrap()
-                .public
-                .contains("BEGIN CERTIFICATE")
-        );
+        assert!(again.client("jane", Some("dev")).unwrap().public.contains("BEGIN CERTIFICATE"));
     }
 }

@@ -18,9 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use http::StatusCode;
 use tokio::sync::OnceCell;
 
-use crate::binaries::{Unavailable, Verdict};
+use crate::binaries::{self, Tool, Unavailable, Verdict};
 use crate::control_plane::{self, Accounts, ControlPlane, Options, Record};
 use crate::http::Endpoint;
 use crate::kubeconfig::Access;
@@ -53,16 +54,9 @@ pub struct OwnCluster {
 #[derive(Debug)]
 enum Source {
     /// Somebody's cluster. Kubeconfigs made for it go to a folder of ours.
-    Existing {
-        kubeconfig: PathBuf,
-        admin: Access,
-        made: tempfile::TempDir,
-    },
+    Existing { kubeconfig: PathBuf, admin: Access, made: tempfile::TempDir, controller_manager: bool },
     /// A control plane of ours, here or in another process.
-    Ours {
-        accounts: Accounts,
-        controller_manager: bool,
-    },
+    Ours { accounts: Accounts, controller_manager: bool },
 }
 
 impl Cluster {
@@ -88,19 +82,10 @@ impl Cluster {
 
     /// A cluster whose servers the test may stop, break and configure. It ends when the last handle is dropped.
     pub async fn own(options: Options) -> Result<OwnCluster, Unavailable> {
-        if variable(KUBECONFIG_E2E).is_some() {
-            return Err(Unavailable::not_here(
-                "tests that restart, kill or restore servers do not run on an existing cluster",
-            ));
-        }
-        let control_plane = ControlPlane::start(options)
-            .await
-            .map_err(Unavailable::from_error)?;
+        own_servers().await?;
+        let control_plane = ControlPlane::start(options).await.map_err(Unavailable::from_error)?;
         let cluster = Self::of_control_plane(&control_plane)?;
-        Ok(OwnCluster {
-            cluster,
-            control_plane: Arc::new(control_plane),
-        })
+        Ok(OwnCluster { cluster, control_plane: Arc::new(control_plane) })
     }
 
     /// The cluster in the folder of a running control plane.
@@ -115,16 +100,12 @@ impl Cluster {
     pub async fn existing(kubeconfig: &Path) -> Result<Self> {
         let admin = Access::read(kubeconfig).await?;
         let endpoint = Endpoint::new(admin.clone())?;
+        // Controllers make this one, and people do not delete it.
+        let account = "/api/v1/namespaces/default/serviceaccounts/default";
+        let controller_manager = endpoint.get(account).await?.status == StatusCode::OK;
         let made = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let source = Source::Existing {
-            kubeconfig: kubeconfig.to_owned(),
-            admin,
-            made,
-        };
-        Ok(Self {
-            source: Arc::new(source),
-            endpoint,
-        })
+        let source = Source::Existing { kubeconfig: kubeconfig.to_owned(), admin, made, controller_manager };
+        Ok(Self { source: Arc::new(source), endpoint })
     }
 
     /// A client that may do everything.
@@ -158,10 +139,9 @@ impl Cluster {
     #[must_use]
     pub fn has_controller_manager(&self) -> bool {
         match &*self.source {
-            Source::Existing { .. } => true,
-            Source::Ours {
-                controller_manager, ..
-            } => *controller_manager,
+            Source::Existing { controller_manager, .. } | Source::Ours { controller_manager, .. } => {
+                *controller_manager
+            }
         }
     }
 
@@ -190,9 +170,7 @@ impl Cluster {
             Source::Ours { accounts, .. } => accounts.kubeconfig_for_service_account(namespace, name).await,
             Source::Existing { admin, made, .. } => {
                 let path = made.path().join(unique("service-account")?);
-                control_plane::service_account(admin, namespace, name)
-                    .await?
-                    .write(&path)?;
+                control_plane::service_account(admin, namespace, name).await?.write(&path)?;
                 Ok(path)
             }
         }
@@ -205,9 +183,7 @@ impl Cluster {
 
     async fn of_environment(controllers: bool) -> Result<Option<Self>, Unavailable> {
         if let Some(kubeconfig) = variable(KUBECONFIG_E2E) {
-            let cluster = Self::existing(&kubeconfig)
-                .await
-                .with_context(|| format!("of {KUBECONFIG_E2E}"));
+            let cluster = Self::existing(&kubeconfig).await.with_context(|| format!("of {KUBECONFIG_E2E}"));
             return cluster.map(Some).map_err(|error| Unavailable::broken(&error));
         }
         let Some(dir) = variable(E2E_DIR) else {
@@ -225,31 +201,19 @@ impl Cluster {
         options: Options,
     ) -> Result<Self, Unavailable> {
         // A failure is kept, too: it would only take its time again in every test.
-        let started = cell.get_or_init(|| async {
-            ControlPlane::start(options)
-                .await
-                .map_err(Unavailable::from_error)
-        });
+        let started = cell
+            .get_or_init(|| async { ControlPlane::start(options).await.map_err(Unavailable::from_error) });
         Self::of_control_plane(started.await.as_ref().map_err(Clone::clone)?)
     }
 
     fn of_control_plane(control_plane: &ControlPlane) -> Result<Self, Unavailable> {
-        Self::of_accounts(
-            control_plane.accounts().clone(),
-            control_plane.has_controller_manager(),
-        )
-        .map_err(|error| Unavailable::broken(&error))
+        Self::of_accounts(control_plane.accounts().clone(), control_plane.has_controller_manager())
+            .map_err(|error| Unavailable::broken(&error))
     }
 
     fn of_accounts(accounts: Accounts, controller_manager: bool) -> Result<Self> {
         let endpoint = Endpoint::new(accounts.admin())?;
-        Ok(Self {
-            source: Arc::new(Source::Ours {
-                accounts,
-                controller_manager,
-            }),
-            endpoint,
-        })
+        Ok(Self { source: Arc::new(Source::Ours { accounts, controller_manager }), endpoint })
     }
 }
 
@@ -273,6 +237,19 @@ impl Deref for OwnCluster {
     fn deref(&self) -> &Cluster {
         &self.cluster
     }
+}
+
+/// Whether a test may start servers of its own, and has their binaries.
+pub async fn own_servers() -> Result<(), Unavailable> {
+    if variable(KUBECONFIG_E2E).is_some() {
+        return Err(Unavailable::not_here(
+            "tests that restart, kill or restore servers do not run on an existing cluster",
+        ));
+    }
+    for tool in [Tool::Etcd, Tool::KubeApiserver] {
+        binaries::locate(tool).await?;
+    }
+    Ok(())
 }
 
 /// The value of a `Result<_, Unavailable>`, or the end of the test: skipped by name, or failed.
@@ -299,7 +276,10 @@ macro_rules! require {
 ///
 /// If what is missing is broken, or could be installed and this is CI.
 pub fn leave_out(test: &str, unavailable: &Unavailable) {
-    let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    leave_out_on(std::env::var_os("CI").is_some_and(|value| value == "true"), test, unavailable);
+}
+
+fn leave_out_on(ci: bool, test: &str, unavailable: &Unavailable) {
     match unavailable.verdict() {
         Verdict::NotHere => skip::skip(test, unavailable.reason()),
         Verdict::Installable { tool, how } if !ci => skip::skip_missing(test, tool, how),
@@ -319,17 +299,12 @@ pub fn test_name<T>(_here: T) -> &'static str {
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// `prefix` and something that no other test has.
 fn unique(prefix: &str) -> Result<String> {
-    Ok(format!(
-        "{prefix}-{}",
-        control_plane::hex(&control_plane::random_bytes::<4>()?)
-    ))
+    Ok(format!("{prefix}-{}", control_plane::hex(&control_plane::random_bytes::<4>()?)))
 }
 
 #[cfg(test)]
@@ -339,10 +314,7 @@ mod tests {
     #[tokio::test]
     async fn a_test_is_named_as_libtest_names_it() {
         fn here() {}
-        assert_eq!(
-            test_name(here),
-            "cluster::tests::a_test_is_named_as_libtest_names_it"
-        );
+        assert_eq!(test_name(here), "cluster::tests::a_test_is_named_as_libtest_names_it");
     }
 
     #[test]
@@ -350,5 +322,13 @@ mod tests {
     fn something_broken_is_never_skipped() {
         let unavailable = Unavailable::broken(&anyhow::anyhow!("etcd is gone"));
         let _: () = require!(Err(unavailable));
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "on CI this is no reason to skip: unavailable: Go not found; install it with: apt"
+    )]
+    fn on_ci_what_can_be_installed_is_no_reason_to_skip() {
+        leave_out_on(true, "a_test", &Unavailable::installable("Go", "apt"));
     }
 }

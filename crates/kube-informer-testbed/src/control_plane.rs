@@ -86,12 +86,7 @@ impl ControlPlane {
             let mut servers = Servers::new(binaries.clone(), options.clone(), ports, accounts.clone());
             match servers.start_all().await {
                 Ok(()) => {
-                    return Ok(Self {
-                        accounts,
-                        controller_manager,
-                        servers: Mutex::new(servers),
-                        folder,
-                    });
+                    return Ok(Self { accounts, controller_manager, servers: Mutex::new(servers), folder });
                 }
                 Err(error) if attempt < PORT_ATTEMPTS && servers.port_was_taken() => {
                     tracing::info!(%error, "a port was taken; trying others");
@@ -162,9 +157,7 @@ impl ControlPlane {
 
     /// A kubeconfig with a token of a service account, which is created if it does not exist.
     pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<PathBuf> {
-        self.accounts
-            .kubeconfig_for_service_account(namespace, name)
-            .await
+        self.accounts.kubeconfig_for_service_account(namespace, name).await
     }
 
     /// The servers that run now.
@@ -215,19 +208,17 @@ impl ControlPlane {
         Snapshot::take(&etcd, self.dir()).await
     }
 
-    /// Puts the store back to a snapshot, the way etcd's documentation tells an administrator to: the API
-    /// server and etcd are stopped, `etcdutl snapshot restore` writes a new data folder, both start again.
+    /// Puts the store back to a snapshot, the way etcd's documentation tells an administrator to: all
+    /// servers are stopped, `etcdutl snapshot restore` writes a new data folder, they start again.
     /// Versions go back with the data: what was written since is gone, and its versions will be given out anew.
     pub async fn restore(&self, snapshot: &Snapshot) -> Result<()> {
         let etcdutl = binaries::locate(Tool::Etcdutl).await?;
         let mut servers = self.servers.lock().await;
-        servers.stop_apiserver().await?;
-        servers.stop_etcd().await?;
-        snapshot
-            .restore(&etcdutl, self.folder.layout(), servers.ports())
-            .await?;
+        servers.stop_all().await?;
+        snapshot.restore(&etcdutl, self.folder.layout(), servers.ports()).await?;
         servers.start_etcd().await?;
-        servers.start_apiserver().await
+        servers.start_apiserver().await?;
+        servers.start_controller_manager().await
     }
 
     /// Ends all servers in good order. The folder is removed unless it was given in the options.
@@ -256,11 +247,7 @@ impl Unavailable {
 
 /// How servers are started for `options`.
 fn lifetime(options: &Options) -> Lifetime {
-    if options.detached {
-        Lifetime::Detached
-    } else {
-        Lifetime::WithParent
-    }
+    if options.detached { Lifetime::Detached } else { Lifetime::WithParent }
 }
 
 /// Where something is written that a reader must never see half of.

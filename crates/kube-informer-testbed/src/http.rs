@@ -89,12 +89,7 @@ impl Endpoint {
             .enable_http1()
             .wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self {
-            access: Arc::new(access),
-            client,
-            headers,
-            timeout: Duration::from_secs(30),
-        })
+        Ok(Self { access: Arc::new(access), client, headers, timeout: Duration::from_secs(30) })
     }
 
     /// The endpoint of a kubeconfig's current context.
@@ -131,24 +126,11 @@ impl Endpoint {
     ) -> Result<Response> {
         let asked = self.describe(&method, path_and_query);
         let exchange = async {
-            let Streaming {
-                status,
-                headers,
-                body,
-                asked,
-                ..
-            } = self.send(method, path_and_query, headers, body.into()).await?;
-            let body = body
-                .collect()
-                .await
-                .with_context(|| format!("{asked}: the body broke off"))?
-                .to_bytes();
-            Ok(Response {
-                status,
-                headers,
-                body,
-                asked,
-            })
+            let Streaming { status, headers, body, asked, .. } =
+                self.send(method, path_and_query, headers, body.into()).await?;
+            let body =
+                body.collect().await.with_context(|| format!("{asked}: the body broke off"))?.to_bytes();
+            Ok(Response { status, headers, body, asked })
         };
         self.in_time(&asked, exchange).await
     }
@@ -162,14 +144,12 @@ impl Endpoint {
         body: impl Into<Bytes>,
     ) -> Result<Streaming> {
         let asked = self.describe(&method, path_and_query);
-        self.in_time(&asked, self.send(method, path_and_query, headers, body.into()))
-            .await
+        self.in_time(&asked, self.send(method, path_and_query, headers, body.into())).await
     }
 
     /// GET, whatever the status.
     pub async fn get(&self, path_and_query: &str) -> Result<Response> {
-        self.request(Method::GET, path_and_query, HeaderMap::new(), Bytes::new())
-            .await
+        self.request(Method::GET, path_and_query, HeaderMap::new(), Bytes::new()).await
     }
 
     /// GET of a JSON document; another status than 2xx is an error.
@@ -179,31 +159,22 @@ impl Endpoint {
 
     /// POST of a JSON document, whatever the status.
     pub async fn post(&self, path_and_query: &str, body: &Value) -> Result<Response> {
-        self.send_json(Method::POST, path_and_query, "application/json", body)
-            .await
+        self.send_json(Method::POST, path_and_query, "application/json", body).await
     }
 
     /// PUT of a JSON document, whatever the status.
     pub async fn put(&self, path_and_query: &str, body: &Value) -> Result<Response> {
-        self.send_json(Method::PUT, path_and_query, "application/json", body)
-            .await
+        self.send_json(Method::PUT, path_and_query, "application/json", body).await
     }
 
     /// PATCH with a JSON merge patch, whatever the status.
     pub async fn merge_patch(&self, path_and_query: &str, body: &Value) -> Result<Response> {
-        self.send_json(
-            Method::PATCH,
-            path_and_query,
-            "application/merge-patch+json",
-            body,
-        )
-        .await
+        self.send_json(Method::PATCH, path_and_query, "application/merge-patch+json", body).await
     }
 
     /// DELETE, whatever the status.
     pub async fn delete(&self, path_and_query: &str) -> Result<Response> {
-        self.request(Method::DELETE, path_and_query, HeaderMap::new(), Bytes::new())
-            .await
+        self.request(Method::DELETE, path_and_query, HeaderMap::new(), Bytes::new()).await
     }
 
     /// Sends a JSON document under a content type of its own, whatever the status.
@@ -215,8 +186,7 @@ impl Endpoint {
         body: &Value,
     ) -> Result<Response> {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]);
-        self.request(method, path_and_query, headers, body.to_string())
-            .await
+        self.request(method, path_and_query, headers, body.to_string()).await
     }
 
     async fn send(
@@ -248,19 +218,9 @@ impl Endpoint {
                 None => {}
             }
         }
-        let answer = self
-            .client
-            .request(request)
-            .await
-            .with_context(|| format!("{asked}: no answer"))?;
+        let answer = self.client.request(request).await.with_context(|| format!("{asked}: no answer"))?;
         let (head, body) = answer.into_parts();
-        Ok(Streaming {
-            status: head.status,
-            headers: head.headers,
-            body,
-            asked,
-            rest: BytesMut::new(),
-        })
+        Ok(Streaming { status: head.status, headers: head.headers, body, asked, rest: BytesMut::new() })
     }
 
     async fn in_time<T>(&self, asked: &str, exchange: impl Future<Output = Result<T>>) -> Result<T> {
@@ -278,9 +238,7 @@ impl Endpoint {
 impl std::fmt::Debug for Endpoint {
     /// Without the credentials: this ends up in test output.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint")
-            .field("url", &self.access.url)
-            .finish_non_exhaustive()
+        f.debug_struct("Endpoint").field("url", &self.access.url).finish_non_exhaustive()
     }
 }
 
@@ -295,14 +253,8 @@ impl Response {
 
     /// The body as JSON.
     pub fn json(&self) -> Result<Value> {
-        serde_json::from_slice(&self.body).with_context(|| {
-            format!(
-                "{}: {}: the body is no JSON: {}",
-                self.asked,
-                self.status,
-                self.text()
-            )
-        })
+        serde_json::from_slice(&self.body)
+            .with_context(|| format!("{}: {}: the body is no JSON: {}", self.asked, self.status, self.text()))
     }
 
     /// The body as text.
@@ -366,9 +318,7 @@ pub fn tls(access: &Access) -> Result<rustls::ClientConfig> {
     };
     let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).context("bad client key")?;
     let chain = certificates(cert_pem).context("bad client certificate")?;
-    builder
-        .with_client_auth_cert(chain, key)
-        .context("client certificate and key do not fit")
+    builder.with_client_auth_cert(chain, key).context("client certificate and key do not fit")
 }
 
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>> {
@@ -398,21 +348,12 @@ mod tests {
     #[tokio::test]
     async fn credentials_and_headers_are_sent_and_the_answer_comes_back_as_it_is() {
         let (url, served) = answering("HTTP/1.1 418 Teapot\r\nx-a: b\r\ncontent-length: 2\r\n\r\nhi").await;
-        let access = Access::anonymous(url)
-            .with_token("secret")
-            .acting_as("jane", &["dev", "ops"]);
+        let access = Access::anonymous(url).with_token("secret").acting_as("jane", &["dev", "ops"]);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("a/b"))]);
-        let response = Endpoint::new(access)
-            .unwrap()
-            .request(Method::PUT, "/x?y=z", headers, "body")
-            .await
-            .unwrap();
+        let response =
+            Endpoint::new(access).unwrap().request(Method::PUT, "/x?y=z", headers, "body").await.unwrap();
         assert_eq!(
-            (
-                response.status.as_u16(),
-                &response.body[..],
-                &response.headers["x-a"]
-            ),
+            (response.status.as_u16(), &response.body[..], &response.headers["x-a"]),
             (418, &b"hi"[..], &HeaderValue::from_static("b"))
         );
         let error = response.success().unwrap_err().to_string();
@@ -437,10 +378,7 @@ mod tests {
     async fn a_stream_is_read_line_by_line_to_its_end() {
         let (url, _) = answering("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\none\ntwo\nrest").await;
         let endpoint = Endpoint::new(Access::anonymous(url)).unwrap();
-        let mut stream = endpoint
-            .stream(Method::GET, "/", HeaderMap::new(), "")
-            .await
-            .unwrap();
+        let mut stream = endpoint.stream(Method::GET, "/", HeaderMap::new(), "").await.unwrap();
         let mut lines = Vec::new();
         while let Some(line) = stream.line().await.unwrap() {
             lines.push(line);
@@ -452,9 +390,6 @@ mod tests {
     async fn a_server_that_is_not_there_is_named() {
         let endpoint = Endpoint::new(Access::anonymous("http://127.0.0.1:1")).unwrap();
         let error = format!("{:#}", endpoint.get("/x").await.unwrap_err());
-        assert!(
-            error.contains("GET http://127.0.0.1:1/x") && error.contains("refused"),
-            "{error}"
-        );
+        assert!(error.contains("GET http://127.0.0.1:1/x") && error.contains("refused"), "{error}");
     }
 }

@@ -80,10 +80,8 @@ impl Access {
     /// Uses a client certificate.
     #[must_use]
     pub fn with_client_certificate(mut self, pair: &crate::certs::PemPair) -> Self {
-        self.credentials = Credentials::ClientCertificate {
-            cert_pem: pair.public.clone(),
-            key_pem: pair.private.clone(),
-        };
+        self.credentials =
+            Credentials::ClientCertificate { cert_pem: pair.public.clone(), key_pem: pair.private.clone() };
         self
     }
 
@@ -91,10 +89,7 @@ impl Access {
     #[must_use]
     pub fn acting_as(mut self, user: &str, groups: &[&str]) -> Self {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        self.impersonate = Some(Impersonate {
-            user: user.to_owned(),
-            groups,
-        });
+        self.impersonate = Some(Impersonate { user: user.to_owned(), groups });
         self
     }
 
@@ -114,10 +109,7 @@ impl Access {
                 user.insert("token".to_owned(), json!(token));
             }
             Credentials::ClientCertificate { cert_pem, key_pem } => {
-                user.insert(
-                    "client-certificate-data".to_owned(),
-                    json!(BASE64.encode(cert_pem)),
-                );
+                user.insert("client-certificate-data".to_owned(), json!(BASE64.encode(cert_pem)));
                 user.insert("client-key-data".to_owned(), json!(BASE64.encode(key_pem)));
             }
         }
@@ -153,12 +145,7 @@ impl Access {
     }
 
     fn parse(document: &Value, folder: &Path) -> Result<Self> {
-        let context = named(
-            document,
-            "contexts",
-            "context",
-            document["current-context"].as_str(),
-        )?;
+        let context = named(document, "contexts", "context", document["current-context"].as_str())?;
         let cluster = named(document, "clusters", "cluster", context["cluster"].as_str())?;
         let user = named(document, "users", "user", context["user"].as_str())?;
         if cluster["insecure-skip-tls-verify"] == true {
@@ -181,10 +168,9 @@ impl Access {
         } else {
             Credentials::Anonymous
         };
-        let impersonate = user["as"].as_str().map(|name| Impersonate {
-            user: name.to_owned(),
-            groups: strings(&user["as-groups"]),
-        });
+        let impersonate = user["as"]
+            .as_str()
+            .map(|name| Impersonate { user: name.to_owned(), groups: strings(&user["as-groups"]) });
         let url = cluster["server"].as_str().context("the cluster has no server")?;
         Ok(Self {
             ca_pem: field(cluster, "certificate-authority")?,
@@ -201,13 +187,8 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let context = || format!("cannot write {}", path.display());
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .with_context(context)?;
+    let mut file =
+        options.write(true).create(true).truncate(true).mode(0o600).open(path).with_context(context)?;
     file.write_all(bytes).with_context(context)
 }
 
@@ -225,17 +206,10 @@ fn named<'a>(document: &'a Value, list: &str, inner: &str, name: Option<&str>) -
 /// The PEM in `<name>-data`, or in the file that `<name>` gives.
 fn text_or_file(of: &Value, name: &str, folder: &Path) -> Result<Option<String>> {
     if let Some(data) = of[format!("{name}-data")].as_str() {
-        let bytes = BASE64
-            .decode(data)
-            .with_context(|| format!("{name}-data is not base64"))?;
-        return Ok(Some(
-            String::from_utf8(bytes).with_context(|| format!("{name}-data is no PEM"))?,
-        ));
+        let bytes = BASE64.decode(data).with_context(|| format!("{name}-data is not base64"))?;
+        return Ok(Some(String::from_utf8(bytes).with_context(|| format!("{name}-data is no PEM"))?));
     }
-    of[name]
-        .as_str()
-        .map(|file| read_text(&folder.join(file)))
-        .transpose()
+    of[name].as_str().map(|file| read_text(&folder.join(file))).transpose()
 }
 
 fn read_text(path: &PathBuf) -> Result<String> {
@@ -243,39 +217,19 @@ fn read_text(path: &PathBuf) -> Result<String> {
 }
 
 fn strings(list: &Value) -> Vec<String> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 async fn yaml_to_json(path: &Path) -> Result<Value> {
-    let kubectl = binaries::kubectl()
-        .await
-        .context("a kubeconfig in YAML is read with kubectl")?;
+    let kubectl = binaries::kubectl().await.context("a kubeconfig in YAML is read with kubectl")?;
     let output = tokio::process::Command::new(kubectl)
-        .args([
-            "config",
-            "view",
-            "--raw",
-            "--minify",
-            "--flatten",
-            "-o",
-            "json",
-            "--kubeconfig",
-        ])
+        .args(["config", "view", "--raw", "--minify", "--flatten", "-o", "json", "--kubeconfig"])
         .arg(path)
         .output()
         .await
         .context("cannot run kubectl")?;
     if !output.status.success() {
-        bail!(
-            "kubectl cannot read {}: {}",
-            path.display(),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("kubectl cannot read {}: {}", path.display(), String::from_utf8_lossy(&output.stderr).trim());
     }
     serde_json::from_slice(&output.stdout).context("kubectl printed no JSON")
 }
@@ -289,10 +243,7 @@ mod tests {
     async fn what_was_written_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kubeconfig");
-        let pair = PemPair {
-            public: "cert".to_owned(),
-            private: "key".to_owned(),
-        };
+        let pair = PemPair { public: "cert".to_owned(), private: "key".to_owned() };
         let plain = Access::anonymous("https://127.0.0.1:1/").with_ca("ca");
         for access in [
             plain.clone(),

@@ -2,6 +2,8 @@
 
 pub mod skip;
 
+pub mod eventually;
+
 // Who one is, where the server is, and what it says.
 pub mod certs;
 
@@ -17,3 +19,6 @@ pub mod process;
 pub mod control_plane;
 
 pub mod cluster;
+
+// What tests put between and behind: faults, and objects in numbers.
+pub mod proxy;

@@ -128,12 +128,7 @@ impl Launch {
         let errors = log.try_clone().context("cannot duplicate the log's descriptor")?;
 
         let mut command = Command::new(&self.program);
-        command
-            .args(&self.args)
-            .envs(self.envs)
-            .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(errors);
+        command.args(&self.args).envs(self.envs).stdin(Stdio::null()).stdout(log).stderr(errors);
         if let Some(dir) = &self.current_dir {
             command.current_dir(dir);
         }
@@ -185,16 +180,22 @@ impl Process {
 
     /// Its exit status, if it has ended.
     pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
-        self.child
-            .try_wait()
-            .with_context(|| format!("cannot ask for the status of {}", self.name))
+        self.child.try_wait().with_context(|| format!("cannot ask for the status of {}", self.name))
     }
 
-    /// Waits for its end without a deadline.
+    /// Its exit status, when it has ended by itself. Can be cancelled.
+    pub async fn ended(&mut self) -> Result<ExitStatus> {
+        loop {
+            match self.exited()? {
+                Some(status) => return Ok(status),
+                None => tokio::time::sleep(POLL).await,
+            }
+        }
+    }
+
+    /// Blocks until it has ended by itself.
     pub fn wait(&mut self) -> Result<ExitStatus> {
-        self.child
-            .wait()
-            .with_context(|| format!("cannot wait for {}", self.name))
+        self.child.wait().with_context(|| format!("cannot wait for {}", self.name))
     }
 
     /// SIGTERM, then SIGKILL once `deadline` has passed. A paused process is resumed so that it can end.
@@ -204,30 +205,16 @@ impl Process {
         }
         self.signal(Signal::TERM)?;
         self.signal(Signal::CONT)?;
-        let polled = async {
-            loop {
-                match self.exited()? {
-                    Some(status) => return Ok(status),
-                    None => tokio::time::sleep(POLL).await,
-                }
-            }
-        };
-        if let Ok(ended) = tokio::time::timeout(deadline, polled).await {
+        if let Ok(ended) = tokio::time::timeout(deadline, self.ended()).await {
             return ended;
         }
-        tracing::warn!(
-            process = self.name,
-            ?deadline,
-            "did not end after SIGTERM; SIGKILL"
-        );
+        tracing::warn!(process = self.name, ?deadline, "did not end after SIGTERM; SIGKILL");
         self.kill()
     }
 
     /// SIGKILL; returns once it is gone.
     pub fn kill(&mut self) -> Result<ExitStatus> {
-        self.child
-            .kill()
-            .with_context(|| format!("cannot kill {}", self.name))?;
+        self.child.kill().with_context(|| format!("cannot kill {}", self.name))?;
         self.wait()
     }
 
@@ -238,10 +225,7 @@ impl Process {
         }
         self.signal(Signal::STOP)?;
         // The signal is delivered some time after the call that sends it.
-        while !matches!(
-            ProcStat::of(self.id()),
-            None | Some(ProcStat { state: 'T' | 'Z', .. })
-        ) {
+        while !matches!(ProcStat::of(self.id()), None | Some(ProcStat { state: 'T' | 'Z', .. })) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())
@@ -308,10 +292,7 @@ impl Identity {
     /// The process that has the id `pid` now.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
-        ProcStat::of(pid).map(|stat| Self {
-            pid,
-            start_time: stat.start_time,
-        })
+        ProcStat::of(pid).map(|stat| Self { pid, start_time: stat.start_time })
     }
 
     /// Whether it still runs; a zombie does not.
@@ -395,12 +376,8 @@ fn spawn_on_lasting_thread(mut command: Command, lifetime: Lifetime) -> std::io:
     prepare(&mut command, lifetime);
     let (reply, answer) = mpsc::channel();
     let job: Job = Box::new(move || drop(reply.send(command.spawn())));
-    spawner
-        .send(job)
-        .map_err(|_| std::io::Error::other("the thread that starts processes is gone"))?;
-    answer
-        .recv()
-        .map_err(|_| std::io::Error::other("the thread that starts processes is gone"))?
+    spawner.send(job).map_err(|_| std::io::Error::other("the thread that starts processes is gone"))?;
+    answer.recv().map_err(|_| std::io::Error::other("the thread that starts processes is gone"))?
 }
 
 #[allow(unsafe_code)]

@@ -24,11 +24,7 @@ pub fn skip(test: &str, reason: &str) {
 /// Says that `test` was left out because `tool` is missing, which `install` (a
 /// command) would bring. Where `CI=true`, `cargo xtask test` counts this as a failure.
 pub fn skip_missing(test: &str, tool: &str, install: &str) {
-    record(
-        "MISSING",
-        test,
-        &format!("{tool} not found; install it with: {install}"),
-    );
+    record("MISSING", test, &format!("{tool} not found; install it with: {install}"));
 }
 
 fn record(word: &str, test: &str, reason: &str) {
@@ -39,19 +35,12 @@ fn record(word: &str, test: &str, reason: &str) {
     };
     if let Err(error) = append(Path::new(&file), &line) {
         // A skip that nobody counts would pass for a success.
-        panic!(
-            "{SKIP_FILE} ({}) cannot be written: {error}",
-            Path::new(&file).display()
-        );
+        panic!("{SKIP_FILE} ({}) cannot be written: {error}", Path::new(&file).display());
     }
 }
 
 fn append(file: &Path, line: &str) -> std::io::Result<()> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(file)?
-        .write_all(line.as_bytes())
+    OpenOptions::new().append(true).create(true).open(file)?.write_all(line.as_bytes())
 }
 
 /// One line, whatever the reason holds: the file is read line by line.
@@ -78,10 +67,7 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line() {
-        assert_eq!(
-            line("SKIP", "bin", "mod::test", "no\n  Go"),
-            "SKIP bin::mod::test: no Go\n"
-        );
+        assert_eq!(line("SKIP", "bin", "mod::test", "no\n  Go"), "SKIP bin::mod::test: no Go\n");
     }
 
     #[test]

@@ -1,20 +1,11 @@
 use super::*;
 
 fn mistakes(text: &str) -> Vec<usize> {
-    blocks(text)
-        .unwrap_err()
-        .iter()
-        .map(|mistake| mistake.line)
-        .collect()
+    blocks(text).unwrap_err().iter().map(|mistake| mistake.line).collect()
 }
 
 fn block(script: &str, action: Action, output: &[&str]) -> Block {
-    Block {
-        line: 1,
-        script: script.into(),
-        action,
-        output: output.iter().map(|s| (*s).to_owned()).collect(),
-    }
+    Block { line: 1, script: script.into(), action, output: output.iter().map(|s| (*s).to_owned()).collect() }
 }
 
 #[test]
@@ -47,12 +38,7 @@ fn main() {}
     assert_eq!(found[0].script, "cargo build\ncargo test");
     assert_eq!(found[0].action, Action::Run);
     assert_eq!(found[0].output, ["done", "…"]);
-    assert_eq!(
-        found[1].action,
-        Action::Skip {
-            why: "it would run itself".into()
-        }
-    );
+    assert_eq!(found[1].action, Action::Skip { why: "it would run itself".into() });
 }
 
 #[test]
@@ -131,10 +117,7 @@ async fn a_block_that_fails_anywhere_fails() {
 
 #[tokio::test]
 async fn a_block_whose_output_differs_fails() {
-    assert_eq!(
-        outcome(block("echo one; echo two", Action::Run, &["two"])).await,
-        None
-    );
+    assert_eq!(outcome(block("echo one; echo two", Action::Run, &["two"])).await, None);
     let why = outcome(block("echo one", Action::Run, &["two"])).await.unwrap();
     assert!(why.contains("lacks the line `two`"), "{why}");
 }
@@ -143,9 +126,6 @@ async fn a_block_whose_output_differs_fails() {
 async fn a_command_that_does_not_end_is_stopped_at_its_output() {
     let until = |output| block("echo listening; sleep 600", Action::RunUntilOutput, output);
     assert_eq!(outcome(until(&["listening"])).await, None);
-    let why = run(&until(&["never"]), Path::new("."), Duration::from_millis(300))
-        .await
-        .unwrap()
-        .unwrap();
+    let why = run(&until(&["never"]), Path::new("."), Duration::from_millis(300)).await.unwrap().unwrap();
     assert!(why.contains("`never`"), "{why}");
 }

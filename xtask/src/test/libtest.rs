@@ -52,10 +52,7 @@ impl Parser {
         let trimmed = line.trim();
         if let Some(name) = heading(trimmed) {
             self.close();
-            self.binary = Some(Binary {
-                name,
-                ..Binary::default()
-            });
+            self.binary = Some(Binary { name, ..Binary::default() });
         } else if let Some(counts) = result(trimmed) {
             self.settle(&counts);
         } else if trimmed.starts_with("error: test failed, to rerun pass")
@@ -72,9 +69,7 @@ impl Parser {
     pub(crate) fn finish(mut self, success: bool) -> Summary {
         self.close();
         if !success && self.summary.failed.is_empty() {
-            self.summary
-                .failed
-                .push(named("cargo test", "failed outside of any test, see above"));
+            self.summary.failed.push(named("cargo test", "failed outside of any test, see above"));
         }
         self.summary
     }
@@ -85,11 +80,7 @@ impl Parser {
             binary.failed.push(named(&binary.full(name), "failed, see above"));
         } else if let Some(rest) = outcome.strip_prefix("ignored") {
             let why = rest.trim_start_matches([',', ' ']);
-            let why = if why.is_empty() {
-                "ignored without a reason"
-            } else {
-                why
-            };
+            let why = if why.is_empty() { "ignored without a reason" } else { why };
             binary.ignored.push(named(&binary.full(name), why));
         }
     }
@@ -97,18 +88,8 @@ impl Parser {
     fn settle(&mut self, counts: &Counts) {
         let binary = self.binary.get_or_insert_default();
         binary.settled = true;
-        fill(
-            &mut binary.failed,
-            counts.failed,
-            &binary.name,
-            "a test failed, see above",
-        );
-        fill(
-            &mut binary.ignored,
-            counts.ignored,
-            &binary.name,
-            "a test was ignored",
-        );
+        fill(&mut binary.failed, counts.failed, &binary.name, "a test failed, see above");
+        fill(&mut binary.ignored, counts.ignored, &binary.name, "a test was ignored");
         self.summary.passed += counts.passed;
         self.summary.failed.append(&mut binary.failed);
         self.summary.ignored.append(&mut binary.ignored);
@@ -122,9 +103,7 @@ impl Parser {
         }
         binary.settled = true;
         self.summary.failed.append(&mut binary.failed);
-        self.summary
-            .failed
-            .push(named(&binary.name, "ended without a test result"));
+        self.summary.failed.push(named(&binary.name, "ended without a test result"));
     }
 
     /// The next binary begins, or there is none: one that gave no result and did not
@@ -141,19 +120,12 @@ impl Parser {
 
 impl Binary {
     fn full(&self, test: &str) -> String {
-        if self.name.is_empty() {
-            test.to_owned()
-        } else {
-            format!("{} {test}", self.name)
-        }
+        if self.name.is_empty() { test.to_owned() } else { format!("{} {test}", self.name) }
     }
 }
 
 fn named(name: &str, why: &str) -> Named {
-    Named {
-        name: name.to_owned(),
-        why: why.to_owned(),
-    }
+    Named { name: name.to_owned(), why: why.to_owned() }
 }
 
 /// The result line's count is right; the names may be too few, never too many.
@@ -171,17 +143,9 @@ fn heading(line: &str) -> Option<String> {
     if let Some(name) = line.strip_prefix("Doc-tests ") {
         return Some(format!("{name} (doc)"));
     }
-    let path = line
-        .strip_prefix("Running ")?
-        .strip_suffix(')')?
-        .rsplit_once('(')?
-        .1;
+    let path = line.strip_prefix("Running ")?.strip_suffix(')')?.rsplit_once('(')?.1;
     let file = path.rsplit(['/', '\\']).next()?;
-    Some(
-        file.rsplit_once('-')
-            .map_or(file, |(name, _hash)| name)
-            .to_owned(),
-    )
+    Some(file.rsplit_once('-').map_or(file, |(name, _hash)| name).to_owned())
 }
 
 /// `test a::b ... ok` → (`a::b`, `ok`).
@@ -195,15 +159,9 @@ fn result(line: &str) -> Option<Counts> {
     let rest = line.split_once("test result: ")?.1;
     let (_ok, numbers) = rest.split_once(". ")?;
     let count = |word: &str| -> Option<u64> {
-        numbers
-            .split(';')
-            .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
+        numbers.split(';').find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
     };
-    Some(Counts {
-        passed: count("passed")?,
-        failed: count("failed")?,
-        ignored: count("ignored")?,
-    })
+    Some(Counts { passed: count("passed")?, failed: count("failed")?, ignored: count("ignored")? })
 }
 
 #[cfg(test)]
@@ -266,10 +224,7 @@ test a ... noise of the test itself
 FAILED
 test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 ";
-        assert_eq!(
-            summary(text, false).failed,
-            [named("foo", "a test failed, see above")]
-        );
+        assert_eq!(summary(text, false).failed, [named("foo", "a test failed, see above")]);
     }
 
     #[test]
@@ -296,13 +251,7 @@ test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
      Running benches/split.rs (target/debug/deps/split-0123456789abcdef)
 all good
 ";
-        assert_eq!(
-            summary(text, true),
-            Summary {
-                passed: 1,
-                ..Summary::default()
-            }
-        );
+        assert_eq!(summary(text, true), Summary { passed: 1, ..Summary::default() });
     }
 
     #[test]

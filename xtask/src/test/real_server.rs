@@ -5,6 +5,9 @@
 //! `KUBE_INFORMER_E2E_DIR`. With `KUBECONFIG_E2E` set, the tests use that cluster, and
 //! nothing is built or started.
 //!
+//! It runs without kube-controller-manager: what a test writes stays as it is, as in a control
+//! plane that the test starts itself. Tests that want controllers start their own.
+//!
 //! What cannot be had is left out; what is there and does not work is a failure.
 
 use std::path::PathBuf;
@@ -39,10 +42,7 @@ impl RealServer {
     /// Builds what is missing within `limit`, and starts the servers.
     pub(super) async fn start(&mut self, report: &mut Report, limit: Duration) -> anyhow::Result<()> {
         if let Some(kubeconfig) = std::env::var_os(KUBECONFIG_E2E).filter(|value| !value.is_empty()) {
-            println!(
-                "the tests use the cluster of {KUBECONFIG_E2E}={}",
-                kubeconfig.display()
-            );
+            println!("the tests use the cluster of {KUBECONFIG_E2E}={}", kubeconfig.display());
             *self = RealServer::Given;
             return Ok(());
         }
@@ -61,15 +61,8 @@ impl RealServer {
                 anyhow::bail!("the servers are not built after {} s", limit.as_secs());
             }
         }
-        let started = timeout(
-            START,
-            ControlPlane::start(Options::new().controller_manager(true)),
-        )
-        .await;
-        match started
-            .context("the servers do not get ready")
-            .and_then(|started| started)
-        {
+        let started = timeout(START, ControlPlane::start(Options::new())).await;
+        match started.context("the servers do not get ready").and_then(|started| started) {
             Ok(plane) => {
                 println!("running at {}", plane.url());
                 report.pass(1);

@@ -26,10 +26,7 @@ struct Entry {
 
 impl Report {
     pub(crate) fn new(ci: bool) -> Self {
-        Report {
-            ci,
-            ..Report::default()
-        }
+        Report { ci, ..Report::default() }
     }
 
     pub(crate) fn pass(&mut self, count: u64) {
@@ -37,17 +34,11 @@ impl Report {
     }
 
     pub(crate) fn fail(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.failures.push(Entry {
-            what: what.into(),
-            why: why.into(),
-        });
+        self.failures.push(Entry { what: what.into(), why: why.into() });
     }
 
     pub(crate) fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.skips.push(Entry {
-            what: what.into(),
-            why: why.into(),
-        });
+        self.skips.push(Entry { what: what.into(), why: why.into() });
     }
 
     /// Left out for want of a tool that can be installed: in CI this is a failure.
@@ -82,20 +73,10 @@ impl Report {
         section(
             &mut text,
             "Time",
-            self.durations
-                .iter()
-                .map(|(step, time)| format!("{step}: {}", human(*time))),
+            self.durations.iter().map(|(step, time)| format!("{step}: {}", human(*time))),
         );
-        section(
-            &mut text,
-            "Left out",
-            self.skips.iter().map(|e| format!("{}: {}", e.what, e.why)),
-        );
-        section(
-            &mut text,
-            "Failed",
-            self.failures.iter().map(|e| format!("{}: {}", e.what, e.why)),
-        );
+        section(&mut text, "Left out", self.skips.iter().map(|e| format!("{}: {}", e.what, e.why)));
+        section(&mut text, "Failed", self.failures.iter().map(|e| format!("{}: {}", e.what, e.why)));
         let _ = write!(
             text,
             "{} passed, {} failed, {} skipped",
@@ -141,10 +122,7 @@ mod tests {
         report.fail("clippy", "exit status 101");
         report.skip("deny", "cargo-deny is not installed");
         report.missing("real server", "Go not found");
-        assert_eq!(
-            report.render().lines().last(),
-            Some("42 passed, 1 failed, 2 skipped")
-        );
+        assert_eq!(report.render().lines().last(), Some("42 passed, 1 failed, 2 skipped"));
         assert!(!report.ok());
     }
 
@@ -158,10 +136,7 @@ mod tests {
         let mut report = Report::new(true);
         report.missing("real server", "Go not found");
         report.skip("deny", "optional");
-        assert_eq!(
-            report.render().lines().last(),
-            Some("0 passed, 1 failed, 1 skipped")
-        );
+        assert_eq!(report.render().lines().last(), Some("0 passed, 1 failed, 1 skipped"));
     }
 
     #[test]

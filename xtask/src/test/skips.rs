@@ -48,9 +48,7 @@ impl Drop for SkipFile {
 fn apply(text: &str, report: &mut Report) {
     let mut seen = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let parsed = line
-            .split_once(' ')
-            .and_then(|(word, rest)| Some((word, rest.split_once(": ")?)));
+        let parsed = line.split_once(' ').and_then(|(word, rest)| Some((word, rest.split_once(": ")?)));
         match parsed {
             Some((_, (test, _))) if seen.contains(&test) => {}
             Some(("SKIP", (test, why))) => {
@@ -88,22 +86,13 @@ mod tests {
 
     #[test]
     fn a_test_that_says_it_twice_is_skipped_once() {
-        assert_eq!(
-            last_line(false, "SKIP a::b: x\nSKIP a::b: y\n"),
-            "4 passed, 0 failed, 1 skipped"
-        );
+        assert_eq!(last_line(false, "SKIP a::b: x\nSKIP a::b: y\n"), "4 passed, 0 failed, 1 skipped");
     }
 
     #[test]
     fn a_missing_tool_is_a_failure_in_ci() {
-        assert_eq!(
-            last_line(false, "MISSING a::b: kubectl\n"),
-            "4 passed, 0 failed, 1 skipped"
-        );
-        assert_eq!(
-            last_line(true, "MISSING a::b: kubectl\n"),
-            "4 passed, 1 failed, 0 skipped"
-        );
+        assert_eq!(last_line(false, "MISSING a::b: kubectl\n"), "4 passed, 0 failed, 1 skipped");
+        assert_eq!(last_line(true, "MISSING a::b: kubectl\n"), "4 passed, 1 failed, 0 skipped");
     }
 
     #[test]

@@ -25,10 +25,7 @@ impl Sample {
     fn new(name: &str) -> Self {
         let root = std::env::temp_dir().join(format!("xtask-sample-{name}-{}", std::process::id()));
         let sample = Sample(root);
-        sample.file(
-            "Cargo.toml",
-            "[package]\nname = \"sample\"\nedition = \"2024\"\n\n[workspace]\n",
-        );
+        sample.file("Cargo.toml", "[package]\nname = \"sample\"\nedition = \"2024\"\n\n[workspace]\n");
         sample.file(
             "src/lib.rs",
             r#"
@@ -97,42 +94,27 @@ async fn passed_failed_ignored_skipped_and_dead_tests_are_told_apart() {
     let mut run = sample.run();
     run.step(Step::Tests).await.unwrap();
     let text = run.report.render();
-    assert_eq!(
-        text.lines().last(),
-        Some("2 passed, 2 failed, 2 skipped"),
-        "{text}"
-    );
+    assert_eq!(text.lines().last(), Some("2 passed, 2 failed, 2 skipped"), "{text}");
     for line in [
         "  sample ignored: needs a moon",
         "  sample::skips: needs the sun",
         "  sample fails: failed, see above",
         "  dies: ended without a test result",
     ] {
-        assert!(
-            text.lines().any(|found| found == line),
-            "{line:?} is not in:\n{text}"
-        );
+        assert!(text.lines().any(|found| found == line), "{line:?} is not in:\n{text}");
     }
 
     let mut run = sample.run();
     run.step(Step::DocTests).await.unwrap();
     let text = run.report.render();
-    assert_eq!(
-        text.lines().last(),
-        Some("1 passed, 0 failed, 0 skipped"),
-        "{text}"
-    );
+    assert_eq!(text.lines().last(), Some("1 passed, 0 failed, 0 skipped"), "{text}");
 }
 
 #[tokio::test]
 async fn bad_formatting_fails_and_the_other_steps_are_named_as_left_out() {
     let sample = Sample::new("fmt");
     let text = report(&sample, Step::Fmt).await;
-    assert_eq!(
-        text.lines().last(),
-        Some("0 passed, 1 failed, 8 skipped"),
-        "{text}"
-    );
+    assert_eq!(text.lines().last(), Some("0 passed, 1 failed, 8 skipped"), "{text}");
     assert!(text.contains("\n  clippy: not asked for (--only)\n"), "{text}");
 }
 
@@ -158,14 +140,7 @@ async fn the_commands_of_documents_are_run() {
     let mut run = sample.run();
     run.step(Step::Commands).await.unwrap();
     let text = run.report.render();
-    assert_eq!(
-        text.lines().last(),
-        Some("1 passed, 1 failed, 2 skipped"),
-        "{text}"
-    );
+    assert_eq!(text.lines().last(), Some("1 passed, 1 failed, 2 skipped"), "{text}");
     assert!(text.contains("  README.md:6 `false`: exit status: 1\n"), "{text}");
-    assert!(
-        text.contains("  README.md:10 `sleep 31536000`: it takes a year\n"),
-        "{text}"
-    );
+    assert!(text.contains("  README.md:10 `sleep 31536000`: it takes a year\n"), "{text}");
 }

@@ -16,11 +16,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             findings.extend(sleeps(path, &lines));
             let count = text.lines().count();
             if count > LONG {
-                findings.push(Finding::warning(
-                    "size",
-                    path,
-                    format!("{count} lines; one idea per file?"),
-                ));
+                findings.push(Finding::warning("size", path, format!("{count} lines; one idea per file?")));
             }
         } else if is_source(path) {
             for (number, line) in (1..).zip(text.lines()) {
@@ -34,9 +30,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn is_source(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    [".go", ".toml", ".md", ".sh", ".yaml", ".yml", ".html", ".js"]
-        .iter()
-        .any(|end| name.ends_with(end))
+    [".go", ".toml", ".md", ".sh", ".yaml", ".yml", ".html", ".js"].iter().any(|end| name.ends_with(end))
         || path.starts_with(".ci/")
 }
 
@@ -47,12 +41,7 @@ fn unfinished(path: &str, lines: &[Line]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in (1..).zip(lines) {
         for name in MACROS.iter().filter(|name| has_word(&line.code, name)) {
-            findings.push(Finding::new(
-                "unfinished",
-                path,
-                number,
-                format!("`{name}` is left in the code"),
-            ));
+            findings.push(Finding::new("unfinished", path, number, format!("`{name}` is left in the code")));
         }
         findings.extend(note(path, number, &line.comment));
     }
@@ -64,12 +53,7 @@ const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 
 fn note(path: &str, number: usize, text: &str) -> Option<Finding> {
     let note = NOTES.iter().find(|note| has_word(text, note))?;
-    Some(Finding::new(
-        "unfinished",
-        path,
-        number,
-        format!("`{note}`: do it, or open an issue"),
-    ))
+    Some(Finding::new("unfinished", path, number, format!("`{note}`: do it, or open an issue")))
 }
 
 /// Whether `word` stands in `text` with nothing of a word before and after it.
@@ -94,12 +78,7 @@ fn ignored(path: &str, text: &str, lines: &[Line]) -> Vec<Finding> {
             bare || empty
         })
         .map(|(number, _)| {
-            Finding::new(
-                "ignore",
-                path,
-                number,
-                "an ignored test says why: `#[ignore = \"WHY\"]`",
-            )
+            Finding::new("ignore", path, number, "an ignored test says why: `#[ignore = \"WHY\"]`")
         })
         .collect()
 }
@@ -108,35 +87,22 @@ fn ignored(path: &str, text: &str, lines: &[Line]) -> Vec<Finding> {
 const ALLOW_SLEEP: &str = "tidy: allow-sleep ";
 
 fn sleeps(path: &str, lines: &[Line]) -> Vec<Finding> {
-    let first = if is_test_file(path) {
-        0
-    } else {
-        first_test_line(lines)
-    };
+    let first = if is_test_file(path) { 0 } else { first_test_line(lines) };
     // A function of that name that the file itself defines does something else.
     let own = lines.iter().any(|line| has_word(&line.code, "fn sleep"));
     let mut findings = Vec::new();
     for (index, line) in lines.iter().enumerate().skip(first) {
-        let qualified = ["time::sleep", "thread::sleep"]
-            .iter()
-            .any(|path| line.code.contains(path));
-        let bare = ["sleep(", "sleep_until("]
-            .iter()
-            .any(|call| has_word(&line.code, call));
+        let qualified = ["time::sleep", "thread::sleep"].iter().any(|path| line.code.contains(path));
+        let bare = ["sleep(", "sleep_until("].iter().any(|call| has_word(&line.code, call));
         let imported = line.code.trim_start().starts_with("use ");
         if imported || !(qualified || (bare && !own)) {
             continue;
         }
         // The line itself, or the comment lines right above it.
-        let above = lines[..index]
-            .iter()
-            .rev()
-            .take_while(|line| line.code.trim().is_empty());
-        let allowed = std::iter::once(line).chain(above).any(|line| {
-            line.comment
-                .split_once(ALLOW_SLEEP)
-                .is_some_and(|(_, why)| !why.trim().is_empty())
-        });
+        let above = lines[..index].iter().rev().take_while(|line| line.code.trim().is_empty());
+        let allowed = std::iter::once(line)
+            .chain(above)
+            .any(|line| line.comment.split_once(ALLOW_SLEEP).is_some_and(|(_, why)| !why.trim().is_empty()));
         if !allowed {
             let message =
                 "a test waits for a condition, not for a time; except it with `// tidy: allow-sleep WHY`";
@@ -176,11 +142,7 @@ fn workqueue(tree: &Tree) -> Vec<Finding> {
         }
         let top = rest == ".rs";
         for (number, line) in (1..).zip(lex::lines(text)) {
-            let sibling = line
-                .code
-                .split("crate::")
-                .skip(1)
-                .any(|after| !after.starts_with("workqueue"));
+            let sibling = line.code.split("crate::").skip(1).any(|after| !after.starts_with("workqueue"));
             let above = top && line.code.starts_with("use super::");
             if sibling || above {
                 findings.push(Finding::new(
@@ -200,29 +162,20 @@ mod tests {
     use super::*;
 
     fn rules(path: &str, text: &str) -> Vec<(&'static str, usize)> {
-        check(&Tree::of(&[(path, text)]))
-            .into_iter()
-            .map(|finding| (finding.rule, finding.line))
-            .collect()
+        check(&Tree::of(&[(path, text)])).into_iter().map(|finding| (finding.rule, finding.line)).collect()
     }
 
     #[test]
     fn placeholders_are_found_in_code_only() {
         let text = "fn f() {\n    todo!()\n}\n// todo!() is fine here\nlet s = \"dbg!(x)\";\ndbg!(x); unimplemented!();";
-        assert_eq!(
-            rules("a.rs", text),
-            [("unfinished", 2), ("unfinished", 6), ("unfinished", 6)]
-        );
+        assert_eq!(rules("a.rs", text), [("unfinished", 2), ("unfinished", 6), ("unfinished", 6)]);
         assert_eq!(rules("a.rs", "my_todo!()"), []);
     }
 
     #[test]
     fn notes_to_oneself_are_found_everywhere() {
         let [first, second] = NOTES;
-        assert_eq!(
-            rules("a.rs", &format!("a();\nb(); // {first}: later")),
-            [("unfinished", 2)]
-        );
+        assert_eq!(rules("a.rs", &format!("a();\nb(); // {first}: later")), [("unfinished", 2)]);
         assert_eq!(rules("a.md", &format!("{second} here")), [("unfinished", 1)]);
         assert_eq!(rules("a.sh", &format!("mktemp {second}{second}")), []);
     }
@@ -231,10 +184,7 @@ mod tests {
     fn an_ignored_test_needs_a_reason() {
         assert_eq!(rules("a.rs", "#[test]\n#[ignore]\nfn f() {}"), [("ignore", 2)]);
         assert_eq!(rules("a.rs", "#[ignore = \"\"]\nfn f() {}"), [("ignore", 1)]);
-        assert_eq!(
-            rules("a.rs", "#[cfg_attr(windows, ignore)]\nfn f() {}"),
-            [("ignore", 1)]
-        );
+        assert_eq!(rules("a.rs", "#[cfg_attr(windows, ignore)]\nfn f() {}"), [("ignore", 1)]);
         assert_eq!(rules("a.rs", "#[ignore = \"takes an hour\"]\nfn f() {}"), []);
     }
 
@@ -242,47 +192,20 @@ mod tests {
     fn a_sleep_in_a_test_is_found() {
         let call = "    tokio::time::sleep(SHORT).await;\n";
         assert_eq!(rules("a/tests/b.rs", call), [("sleep", 1)]);
-        assert_eq!(
-            rules("a/src/b/tests.rs", "std::thread::sleep(SHORT);"),
-            [("sleep", 1)]
-        );
+        assert_eq!(rules("a/src/b/tests.rs", "std::thread::sleep(SHORT);"), [("sleep", 1)]);
         let inline = format!("fn f() {{\n{call}}}\n\n#[cfg(test)]\nmod tests {{\n{call}}}\n");
         assert_eq!(rules("a/src/b.rs", &inline), [("sleep", 7)]);
-        assert_eq!(
-            rules("a/tests/b.rs", "use tokio::time::sleep;\nsleep(SHORT).await;"),
-            [("sleep", 2)]
-        );
-        assert_eq!(
-            rules(
-                "a/tests/b.rs",
-                "fn sleep(n: u32) -> Child {}\nlet child = sleep(600);"
-            ),
-            []
-        );
+        assert_eq!(rules("a/tests/b.rs", "use tokio::time::sleep;\nsleep(SHORT).await;"), [("sleep", 2)]);
+        assert_eq!(rules("a/tests/b.rs", "fn sleep(n: u32) -> Child {}\nlet child = sleep(600);"), []);
     }
 
     #[test]
     fn a_sleep_may_be_excepted_with_a_reason() {
         let path = "a/tests/b.rs";
-        assert_eq!(
-            rules(path, "sleep(x).await; // tidy: allow-sleep the clock is paused"),
-            []
-        );
-        assert_eq!(
-            rules(
-                path,
-                "// tidy: allow-sleep the clock\n// is paused\nsleep(x).await;"
-            ),
-            []
-        );
-        assert_eq!(
-            rules(path, "// tidy: allow-sleep \nsleep(x).await;"),
-            [("sleep", 2)]
-        );
-        assert_eq!(
-            rules(path, "// tidy: allow-sleep for a\na();\nsleep(x).await;"),
-            [("sleep", 3)]
-        );
+        assert_eq!(rules(path, "sleep(x).await; // tidy: allow-sleep the clock is paused"), []);
+        assert_eq!(rules(path, "// tidy: allow-sleep the clock\n// is paused\nsleep(x).await;"), []);
+        assert_eq!(rules(path, "// tidy: allow-sleep \nsleep(x).await;"), [("sleep", 2)]);
+        assert_eq!(rules(path, "// tidy: allow-sleep for a\na();\nsleep(x).await;"), [("sleep", 3)]);
     }
 
     #[test]
@@ -296,19 +219,10 @@ mod tests {
     fn the_work_queue_stays_alone() {
         let file = "crates/kube-informer/src/workqueue.rs";
         let part = "crates/kube-informer/src/workqueue/delay.rs";
-        assert_eq!(
-            rules(file, "use crate::workqueue::delay;\nuse self::delay::Delay;"),
-            []
-        );
+        assert_eq!(rules(file, "use crate::workqueue::delay;\nuse self::delay::Delay;"), []);
         assert_eq!(rules(file, "use crate::cache::Key;"), [("workqueue", 1)]);
         assert_eq!(rules(file, "use super::cache::Key;"), [("workqueue", 1)]);
-        assert_eq!(
-            rules(part, "use super::Queue;\nfn f(k: crate::object::Key) {}"),
-            [("workqueue", 2)]
-        );
-        assert_eq!(
-            rules("crates/kube-informer/src/controller.rs", "use crate::cache::Key;"),
-            []
-        );
+        assert_eq!(rules(part, "use super::Queue;\nfn f(k: crate::object::Key) {}"), [("workqueue", 2)]);
+        assert_eq!(rules("crates/kube-informer/src/controller.rs", "use crate::cache::Key;"), []);
     }
 }

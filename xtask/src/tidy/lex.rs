@@ -121,11 +121,7 @@ fn raw_string(chars: &[char], at: usize) -> Option<usize> {
 /// The length of a character literal, or 1 for the quote of a lifetime.
 fn character(rest: &[char]) -> usize {
     match rest.get(1) {
-        Some('\\') => rest[2..]
-            .iter()
-            .skip(1)
-            .position(|c| *c == '\'')
-            .map_or(1, |at| at + 4),
+        Some('\\') => rest[2..].iter().skip(1).position(|c| *c == '\'').map_or(1, |at| at + 4),
         Some(_) if rest.get(2) == Some(&'\'') => 3,
         _ => 1,
     }
@@ -142,20 +138,8 @@ mod tests {
     #[test]
     fn comments_and_code_are_told_apart() {
         let found = lines("let a = 1; // one\n/* two /* deep */ still */ b();\n");
-        assert_eq!(
-            found[0],
-            Line {
-                code: "let a = 1; ".into(),
-                comment: " one".into()
-            }
-        );
-        assert_eq!(
-            found[1],
-            Line {
-                code: " b();".into(),
-                comment: " two  deep  still ".into()
-            }
-        );
+        assert_eq!(found[0], Line { code: "let a = 1; ".into(), comment: " one".into() });
+        assert_eq!(found[1], Line { code: " b();".into(), comment: " two  deep  still ".into() });
     }
 
     #[test]
@@ -164,26 +148,17 @@ mod tests {
             code(r#"call("// no \" comment", 'x', '"', '\'', b"y");"#),
             [r#"call("", '', '', '', b"");"#]
         );
-        assert_eq!(
-            code("r#\"a \" b\"# + r\"c\" + br##\"d\"#e\"##;"),
-            ["\"\" + \"\" + b\"\";"]
-        );
+        assert_eq!(code("r#\"a \" b\"# + r\"c\" + br##\"d\"#e\"##;"), ["\"\" + \"\" + b\"\";"]);
     }
 
     #[test]
     fn a_string_over_lines_keeps_their_number() {
-        assert_eq!(
-            code("a(\"one \\\n  two\nthree\"); b\nc"),
-            ["a(\"", "", "\"); b", "c"]
-        );
+        assert_eq!(code("a(\"one \\\n  two\nthree\"); b\nc"), ["a(\"", "", "\"); b", "c"]);
     }
 
     #[test]
     fn lifetimes_and_raw_names_are_code() {
-        assert_eq!(
-            code("fn f<'a>(r#type: &'a str, c: char) {}"),
-            ["fn f<'a>(r#type: &'a str, c: char) {}"]
-        );
+        assert_eq!(code("fn f<'a>(r#type: &'a str, c: char) {}"), ["fn f<'a>(r#type: &'a str, c: char) {}"]);
         assert_eq!(code(r"let c = '\u{1F600}'; d()"), ["let c = ''; d()"]);
         assert_eq!(code("for x in r {}"), ["for x in r {}"]);
     }

@@ -21,12 +21,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                     None => join(folder, file),
                 };
                 if !tree.has(&file) {
-                    findings.push(Finding::new(
-                        "links",
-                        path,
-                        number,
-                        format!("there is no {target}"),
-                    ));
+                    findings.push(Finding::new("links", path, number, format!("there is no {target}")));
                 }
             }
         }
@@ -66,10 +61,7 @@ fn targets(line: &str) -> Vec<&str> {
     {
         found.extend(target.split_whitespace().next());
     }
-    found
-        .into_iter()
-        .map(|target| target.trim_start_matches('<').trim_end_matches('>'))
-        .collect()
+    found.into_iter().map(|target| target.trim_start_matches('<').trim_end_matches('>')).collect()
 }
 
 #[cfg(test)]
@@ -78,10 +70,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<(String, usize)> {
         let tree = Tree::of(&[("docs/a.md", text), ("docs/b.md", ""), ("src/lib.rs", "")]);
-        check(&tree)
-            .into_iter()
-            .map(|finding| (finding.message, finding.line))
-            .collect()
+        check(&tree).into_iter().map(|finding| (finding.message, finding.line)).collect()
     }
 
     #[test]

@@ -7,12 +7,8 @@
 use super::{Finding, Tree};
 
 /// Folders of people's machines; written apart, or this file would be a finding.
-const FOLDERS: [&str; 4] = [
-    concat!("/ro", "ot/"),
-    concat!("/wo", "rk/"),
-    concat!("/ho", "me/"),
-    concat!("/Us", "ers/"),
-];
+const FOLDERS: [&str; 4] =
+    [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
 /// Parts of host names of package mirrors and proxies.
 const MIRRORS: [&str; 8] = [
@@ -35,28 +31,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.texts() {
         for (number, line) in (1..).zip(text.lines()) {
-            if line
-                .split_once(ALLOW)
-                .is_some_and(|(_, why)| !why.trim().is_empty())
-            {
+            if line.split_once(ALLOW).is_some_and(|(_, why)| !why.trim().is_empty()) {
                 continue;
             }
             if let Some(folder) = FOLDERS.iter().find(|folder| has_folder(line, folder)) {
-                findings.push(Finding::new(
-                    "machine",
-                    path,
-                    number,
-                    format!("a path below {folder}"),
-                ));
+                findings.push(Finding::new("machine", path, number, format!("a path below {folder}")));
             }
             let lower = line.to_ascii_lowercase();
             if let Some(host) = MIRRORS.iter().find(|host| lower.contains(**host)) {
-                findings.push(Finding::new(
-                    "machine",
-                    path,
-                    number,
-                    format!("the package mirror {host}"),
-                ));
+                findings.push(Finding::new("machine", path, number, format!("the package mirror {host}")));
             }
         }
     }
@@ -81,24 +64,10 @@ fn sources(tree: &Tree) -> Vec<Finding> {
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if lock && line.starts_with("source = ") && line != format!("source = \"{CRATES_IO}\"") {
-                findings.push(Finding::new(
-                    "machine",
-                    path,
-                    number,
-                    "a package that is not from crates.io",
-                ));
+                findings.push(Finding::new("machine", path, number, "a package that is not from crates.io"));
             }
-            if config
-                && ["[source", "[registr"]
-                    .iter()
-                    .any(|table| line.starts_with(table))
-            {
-                findings.push(Finding::new(
-                    "machine",
-                    path,
-                    number,
-                    "a package source of one machine",
-                ));
+            if config && ["[source", "[registr"].iter().any(|table| line.starts_with(table)) {
+                findings.push(Finding::new("machine", path, number, "a package source of one machine"));
             }
         }
     }
@@ -110,10 +79,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<usize> {
-        check(&Tree::of(&[(path, text)]))
-            .into_iter()
-            .map(|finding| finding.line)
-            .collect()
+        check(&Tree::of(&[(path, text)])).into_iter().map(|finding| finding.line).collect()
     }
 
     #[test]
@@ -126,10 +92,7 @@ mod tests {
                 <[usize; 0]>::default()
             );
             assert_eq!(
-                found(
-                    "a.md",
-                    &format!("{folder}x <!-- tidy: allow-machine in the image -->")
-                ),
+                found("a.md", &format!("{folder}x <!-- tidy: allow-machine in the image -->")),
                 <[usize; 0]>::default()
             );
             assert_eq!(found("a.md", &format!("{folder}x tidy: allow-machine ")), [1]);
@@ -141,20 +104,14 @@ mod tests {
         for host in MIRRORS {
             assert_eq!(found("go.env", &format!("GOPROXY=https://{host}example")), [1]);
         }
-        assert_eq!(
-            found("deploy.yaml", "image: registry.k8s.io/pause:3.10"),
-            <[usize; 0]>::default()
-        );
+        assert_eq!(found("deploy.yaml", "image: registry.k8s.io/pause:3.10"), <[usize; 0]>::default());
     }
 
     #[test]
     fn packages_from_elsewhere_are_found() {
         let lock = "[[package]]\nsource = \"git+https://example.com/x\"\n";
         assert_eq!(found("Cargo.lock", lock), [2]);
-        assert_eq!(
-            found("Cargo.lock", &format!("source = \"{CRATES_IO}\"\n")),
-            <[usize; 0]>::default()
-        );
+        assert_eq!(found("Cargo.lock", &format!("source = \"{CRATES_IO}\"\n")), <[usize; 0]>::default());
         assert_eq!(found(".cargo/config.toml", "[alias]\n[source.crates-io]\n"), [2]);
         assert_eq!(found(".cargo/config.toml", "[registries.x]\n"), [1]);
     }

@@ -19,21 +19,13 @@ pub(super) fn check(tree: &Tree, roots: &[&str]) -> Vec<Finding> {
     tree.with_extension("rs")
         .filter(|(path, text)| !reached.contains(*path) && !excepted(text))
         .map(|(path, _)| {
-            Finding::new(
-                "modules",
-                path,
-                0,
-                "no `mod` line leads to this file: it is never compiled",
-            )
+            Finding::new("modules", path, 0, "no `mod` line leads to this file: it is never compiled")
         })
         .collect()
 }
 
 fn excepted(text: &str) -> bool {
-    let mut why = text
-        .lines()
-        .take(5)
-        .filter_map(|line| line.split_once("// tidy: not-a-module"));
+    let mut why = text.lines().take(5).filter_map(|line| line.split_once("// tidy: not-a-module"));
     why.any(|(_, why)| !why.trim().is_empty())
 }
 
@@ -49,10 +41,7 @@ fn follow(tree: &Tree, file: &str, children: &str, reached: &mut BTreeSet<String
             follow(tree, &path, folder(&path), reached);
             continue;
         }
-        let stem = declared
-            .inline
-            .iter()
-            .fold(children.to_owned(), |at, name| join(&at, name));
+        let stem = declared.inline.iter().fold(children.to_owned(), |at, name| join(&at, name));
         let stem = join(&stem, &declared.name);
         let (plain, nested) = (format!("{stem}.rs"), format!("{stem}/mod.rs"));
         let path = if tree.has(&plain) { plain } else { nested };
@@ -82,11 +71,7 @@ fn declarations(text: &str) -> Vec<Declaration> {
         } else if let Some((name, end)) = mod_line(code) {
             if end == ';' {
                 let inline = inline.iter().map(|(name, _)| name.clone()).collect();
-                found.push(Declaration {
-                    name: name.to_owned(),
-                    path: path.take(),
-                    inline,
-                });
+                found.push(Declaration { name: name.to_owned(), path: path.take(), inline });
             } else if !code.contains('}') {
                 inline.push((name.to_owned(), depth));
             }
@@ -115,11 +100,7 @@ fn mod_line(code: &str) -> Option<(&str, char)> {
     let rest = code.strip_prefix("mod ")?.trim_start();
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '#')?;
     let (name, rest) = rest.split_at(end);
-    let end = rest
-        .trim_start()
-        .chars()
-        .next()
-        .filter(|c| matches!(c, ';' | '{'))?;
+    let end = rest.trim_start().chars().next().filter(|c| matches!(c, ';' | '{'))?;
     Some((name.strip_prefix("r#").unwrap_or(name), end))
 }
 
@@ -145,10 +126,7 @@ mod tests {
     use super::*;
 
     fn unreached(files: &[(&str, &str)], roots: &[&str]) -> Vec<String> {
-        check(&Tree::of(files), roots)
-            .into_iter()
-            .map(|finding| finding.path)
-            .collect()
+        check(&Tree::of(files), roots).into_iter().map(|finding| finding.path).collect()
     }
 
     #[test]
@@ -160,19 +138,13 @@ mod tests {
             ("a/src/one/lost.rs", ""),
             ("a/src/three.rs", ""),
         ];
-        assert_eq!(
-            unreached(&files, &["a/src/lib.rs"]),
-            ["a/src/one/lost.rs", "a/src/three.rs"]
-        );
+        assert_eq!(unreached(&files, &["a/src/lib.rs"]), ["a/src/one/lost.rs", "a/src/three.rs"]);
     }
 
     #[test]
     fn targets_paths_and_mod_rs_are_followed() {
         let files = [
-            (
-                "a/tests/watch.rs",
-                "mod common;\n#[cfg(x)]\n#[path = \"../shared/b.rs\"]\nmod b;\n",
-            ),
+            ("a/tests/watch.rs", "mod common;\n#[cfg(x)]\n#[path = \"../shared/b.rs\"]\nmod b;\n"),
             ("a/tests/common/mod.rs", "mod deep;"),
             ("a/tests/common/deep.rs", ""),
             ("a/shared/b.rs", "mod c;"),
@@ -194,10 +166,8 @@ mod tests {
 
     #[test]
     fn an_exception_needs_a_reason() {
-        let files = [
-            ("a.rs", "// tidy: not-a-module compiled by a test\n"),
-            ("b.rs", "// tidy: not-a-module\n"),
-        ];
+        let files =
+            [("a.rs", "// tidy: not-a-module compiled by a test\n"), ("b.rs", "// tidy: not-a-module\n")];
         assert_eq!(unreached(&files, &[]), ["b.rs"]);
     }
 

@@ -30,21 +30,9 @@ const FORBIDDEN: [(&str, &str, &str); 4] = [
         "kube-informer",
         "shared types would hide faults of decoding; it speaks HTTP only",
     ),
-    (
-        "kube-informer-testbed",
-        "kube-informer",
-        "what judges the library must not use it",
-    ),
-    (
-        "kube-informer-apiserver",
-        "kube-informer-testbed",
-        "it is published, the testbed is not",
-    ),
-    (
-        "kube-informer",
-        "kube-informer-feed",
-        "the feed stands on the library",
-    ),
+    ("kube-informer-testbed", "kube-informer", "what judges the library must not use it"),
+    ("kube-informer-apiserver", "kube-informer-testbed", "it is published, the testbed is not"),
+    ("kube-informer", "kube-informer-feed", "the feed stands on the library"),
 ];
 
 /// Asks cargo.
@@ -54,26 +42,15 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Package>> {
         .current_dir(root)
         .output()
         .context("cannot run cargo metadata")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")?;
     parse(&metadata)
 }
 
 fn parse(metadata: &Value) -> anyhow::Result<Vec<Package>> {
-    let root = metadata["workspace_root"]
-        .as_str()
-        .context("cargo metadata names no workspace")?;
+    let root = metadata["workspace_root"].as_str().context("cargo metadata names no workspace")?;
     let relative = |path: &Value| -> Option<String> {
-        Some(
-            path.as_str()?
-                .strip_prefix(root)?
-                .trim_start_matches(['/', '\\'])
-                .replace('\\', "/"),
-        )
+        Some(path.as_str()?.strip_prefix(root)?.trim_start_matches(['/', '\\']).replace('\\', "/"))
     };
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let packages = list(&metadata["packages"]);
@@ -82,16 +59,10 @@ fn parse(metadata: &Value) -> anyhow::Result<Vec<Package>> {
         .iter()
         .map(|package| {
             Ok(Package {
-                name: package["name"]
-                    .as_str()
-                    .context("a package without a name")?
-                    .to_owned(),
+                name: package["name"].as_str().context("a package without a name")?.to_owned(),
                 manifest: relative(&package["manifest_path"])
                     .context("a package outside of the workspace")?,
-                roots: list(&package["targets"])
-                    .iter()
-                    .filter_map(|t| relative(&t["src_path"]))
-                    .collect(),
+                roots: list(&package["targets"]).iter().filter_map(|t| relative(&t["src_path"])).collect(),
                 dependencies: list(&package["dependencies"])
                     .iter()
                     .filter_map(|dependency| Some(dependency["name"].as_str()?.to_owned()))
@@ -105,21 +76,15 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages {
         let reached = closure(package, packages);
-        for (_, on, why) in FORBIDDEN
-            .iter()
-            .filter(|(who, on, _)| *who == package.name && reached.contains(on))
+        for (_, on, why) in
+            FORBIDDEN.iter().filter(|(who, on, _)| *who == package.name && reached.contains(on))
         {
             let message = format!("{} depends on {on}: {why}", package.name);
             findings.push(Finding::new("packages", &package.manifest, 0, message));
         }
         let manifest = tree.get(&package.manifest).unwrap_or_default();
         let lints = manifest.split("[lints]").nth(1).unwrap_or_default();
-        if lints
-            .trim_start()
-            .lines()
-            .next()
-            .map(|line| line.replace(' ', ""))
-            .as_deref()
+        if lints.trim_start().lines().next().map(|line| line.replace(' ', "")).as_deref()
             != Some("workspace=true")
         {
             let message = "lacks `[lints] workspace = true`";
@@ -138,23 +103,15 @@ fn readme(tree: &Tree, package: &Package) -> Option<Finding> {
     let file = line.split('"').nth(1)?;
     let folder = package.manifest.rsplit_once('/').map_or("", |(folder, _)| folder);
     let missing = !tree.has(&super::modules::join(folder, file));
-    missing.then(|| {
-        Finding::new(
-            "packages",
-            &package.manifest,
-            0,
-            format!("names {file}, which is not there"),
-        )
-    })
+    missing
+        .then(|| Finding::new("packages", &package.manifest, 0, format!("names {file}, which is not there")))
 }
 
 /// What `deny.toml` bans is not in `Cargo.lock`; cargo-deny would say so too, where it is installed.
 fn banned(tree: &Tree) -> Vec<Finding> {
     let deny = tree.get("deny.toml").unwrap_or_default();
-    let bans: Vec<&str> = deny
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("{ crate = \"")?.split('"').next())
-        .collect();
+    let bans: Vec<&str> =
+        deny.lines().filter_map(|line| line.trim().strip_prefix("{ crate = \"")?.split('"').next()).collect();
     let lock = tree.get("Cargo.lock").unwrap_or_default();
     (1..)
         .zip(lock.lines())
@@ -215,35 +172,17 @@ mod tests {
 
     #[test]
     fn a_package_without_the_lints_is_found() {
-        let tree = Tree::of(&[
-            ("a/Cargo.toml", "[package]\n[lints.rust]\n"),
-            ("b/Cargo.toml", LINTS),
-        ]);
+        let tree = Tree::of(&[("a/Cargo.toml", "[package]\n[lints.rust]\n"), ("b/Cargo.toml", LINTS)]);
         let findings = check(&tree, &[package("a", &[]), package("b", &[])]);
-        assert_eq!(
-            findings.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(),
-            ["a/Cargo.toml"]
-        );
+        assert_eq!(findings.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["a/Cargo.toml"]);
     }
 
     #[test]
     fn a_readme_that_is_not_there_is_found() {
         let manifest = format!("{LINTS}\n[package]\nreadme = \"README.md\"\n");
         let package = package("a", &[]);
-        assert!(
-            readme(
-                &Tree::of(&[("a/Cargo.toml", &manifest), ("README.md", "")]),
-                &package
-            )
-            .is_some()
-        );
-        assert!(
-            readme(
-                &Tree::of(&[("a/Cargo.toml", &manifest), ("a/README.md", "")]),
-                &package
-            )
-            .is_none()
-        );
+        assert!(readme(&Tree::of(&[("a/Cargo.toml", &manifest), ("README.md", "")]), &package).is_some());
+        assert!(readme(&Tree::of(&[("a/Cargo.toml", &manifest), ("a/README.md", "")]), &package).is_none());
     }
 
     #[test]

@@ -42,10 +42,7 @@ impl Tree {
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         Tree {
-            files: files
-                .iter()
-                .map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned())))
-                .collect(),
+            files: files.iter().map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned()))).collect(),
         }
     }
 
@@ -62,22 +59,15 @@ impl Tree {
         let folder = format!("{}/", path.trim_end_matches('/'));
         path.is_empty()
             || self.files.contains_key(path)
-            || self
-                .files
-                .range(folder.clone()..)
-                .next()
-                .is_some_and(|(file, _)| file.starts_with(&folder))
+            || self.files.range(folder.clone()..).next().is_some_and(|(file, _)| file.starts_with(&folder))
     }
 
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
+        self.files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }
 
     pub(crate) fn with_extension(&self, extension: &str) -> impl Iterator<Item = (&str, &str)> {
-        self.texts()
-            .filter(move |(path, _)| path.rsplit_once('.').is_some_and(|(_, end)| end == extension))
+        self.texts().filter(move |(path, _)| path.rsplit_once('.').is_some_and(|(_, end)| end == extension))
     }
 }
 
@@ -98,11 +88,7 @@ fn walk(root: &Path, folder: &str, names: &mut Vec<String>) -> anyhow::Result<()
     {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if folder.is_empty() {
-            name.clone()
-        } else {
-            format!("{folder}/{name}")
-        };
+        let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
         if entry.file_type()?.is_dir() {
             let hidden = name.starts_with('.') && ![".ci", ".cargo", ".github"].contains(&name.as_str());
             if !hidden && path != "target" {
@@ -136,10 +122,6 @@ mod tests {
         let mut names = Vec::new();
         walk(&root, "", &mut names).unwrap();
         assert!(names.contains(&".ci/run".to_owned()));
-        assert!(
-            !names
-                .iter()
-                .any(|name| name.starts_with("target/") || name.starts_with(".git/"))
-        );
+        assert!(!names.iter().any(|name| name.starts_with("target/") || name.starts_with(".git/")));
     }
 }

@@ -1,39 +1,30 @@
 //! Delete, one or many.
 //!
-//! An object with finalizers (its own, or those that foreground and orphan propagation add) only gets its
-//! `deletionTimestamp`; so does a pod that runs on a node. It goes when the last finalizer does. What
-//! happens to its dependents is [`crate::housekeeping`]'s.
+//! What a delete does to an object is [`crate::strategy::deletion`]'s to say: it is removed, or marked and
+//! kept until its finalizers are gone or its kubelet is done. What happens to its dependents is
+//! [`crate::housekeeping`]'s.
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde_json::Value;
 
-use super::identity::{now, seconds};
-use super::{Api, Part, text};
+use super::{Api, Part, WriteOptions, seconds, text};
+use crate::admission::{OWN_MANAGER, is_definition};
 use crate::kinds::Resource;
-use crate::object::{Stored, metadata_mut};
+use crate::object::Stored;
 use crate::registry::bucket_of;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::store::Refused;
-use crate::strategy::{self, Grace};
+use crate::strategy::deletion::{self, Deletion};
 use crate::watch::Selection;
-use crate::{admission, convert, crd};
-
-/// What becomes of the dependents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    Background,
-    Foreground,
-    Orphan,
-}
+use crate::{convert, crd};
 
 /// `DeleteOptions`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
-    pub(crate) grace: Option<i64>,
-    pub(crate) propagation: Option<Propagation>,
-    /// `orphanDependents: false` was given: answered with 202 when the object stays for now.
-    pub(crate) cascade_asked: bool,
+    /// How: grace and propagation.
+    pub(crate) how: deletion::DeleteOptions,
     pub(crate) uid: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) dry_run: bool,
@@ -55,39 +46,46 @@ impl DeleteOptions {
             "" => None,
             some => Some(some.to_owned()),
         };
+        let invalid = |error| ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &[error]);
         let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-        let propagation = match (text(body, "/propagationPolicy"), orphan) {
-            ("", None) => None,
-            ("", Some(true)) | ("Orphan", None) => Some(Propagation::Orphan),
-            ("", Some(false)) | ("Background", None) => Some(Propagation::Background),
-            ("Foreground", None) => Some(Propagation::Foreground),
-            (_, Some(_)) => {
+        let policy = own("/propagationPolicy");
+        if let Some(policy) = &policy {
+            if orphan.is_some() {
                 let detail = "orphanDependents and deletionPropagation cannot be both set";
-                return Err(invalid(&crate::status::FieldError::invalid("propagationPolicy", text(body, "/propagationPolicy"), detail)));
+                return Err(invalid(FieldError::invalid("propagationPolicy", policy.clone(), detail)));
             }
-            (other, None) => {
-                let valid = ["Background", "Foreground", "Orphan"];
-                return Err(invalid(&crate::status::FieldError::not_supported("propagationPolicy", other, &valid)));
+            let valid = ["Background", "Foreground", "Orphan"];
+            if !valid.contains(&policy.as_str()) {
+                return Err(invalid(FieldError::not_supported("propagationPolicy", policy.clone(), &valid)));
             }
-        };
-        let dry_run = body.get("dryRun").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+        }
+        let dry_run = body.get("dryRun").and_then(Value::as_array).cloned().unwrap_or_default();
+        if dry_run.iter().any(|value| value != "All") {
+            return Err(invalid(FieldError::not_supported("dryRun", dry_run, &["All"])));
+        }
         Ok(Self {
-            grace: body.get("gracePeriodSeconds").and_then(Value::as_i64),
-            propagation,
-            cascade_asked: orphan == Some(false),
+            how: deletion::DeleteOptions {
+                grace_period_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
+                propagation_policy: policy,
+                orphan_dependents: orphan,
+            },
             uid: own("/preconditions/uid"),
             version: own("/preconditions/resourceVersion"),
-            dry_run,
+            dry_run: !dry_run.is_empty(),
         })
     }
 
-    pub(crate) fn background() -> Self {
-        Self { propagation: Some(Propagation::Background), ..Self::default() }
+    /// With a propagation policy.
+    pub(crate) fn propagating(policy: &str) -> Self {
+        let how = deletion::DeleteOptions { propagation_policy: Some(policy.to_owned()), ..Default::default() };
+        Self { how, ..Self::default() }
     }
-}
 
-fn invalid(error: &crate::status::FieldError) -> ApiError {
-    ApiError::invalid("meta.k8s.io", "DeleteOptions", "", std::slice::from_ref(error))
+    /// Without waiting for a kubelet.
+    pub(crate) fn at_once(mut self) -> Self {
+        self.how.grace_period_seconds = Some(0);
+        self
+    }
 }
 
 impl Api {
@@ -100,7 +98,7 @@ impl Api {
     ) -> Result<Deleted, ApiError> {
         loop {
             let seen = self.get(resource, namespace, name)?;
-            self.check_preconditions(resource, &seen, options)?;
+            check_preconditions(resource, &seen, options)?;
             match self.delete_seen(resource, &seen, options) {
                 Ok(deleted) => return Ok(deleted),
                 // Somebody wrote meanwhile: look again. A deletion is never refused for that, and every
@@ -129,28 +127,6 @@ impl Api {
         Ok(deleted)
     }
 
-    fn check_preconditions(
-        &self,
-        resource: &Resource,
-        seen: &Stored,
-        options: &DeleteOptions,
-    ) -> Result<(), ApiError> {
-        let failed = |what: &str, wanted: &str, found: &str| {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-            ApiError::conflict(&resource.group, &resource.plural, &seen.name, &why)
-        };
-        match &options.uid {
-            Some(uid) if *uid != seen.uid => return Err(failed("UID", uid, &seen.uid)),
-            _ => {}
-        }
-        match &options.version {
-            Some(version) if *version != seen.revision.to_string() => {
-                Err(failed("ResourceVersion", version, &seen.revision.to_string()))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn delete_seen(
         &self,
         resource: &Arc<Resource>,
@@ -158,41 +134,44 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Deleted, Refused> {
         let mut object = seen.value_as(resource);
-        set_propagation(&mut object, options.propagation);
-        let waits = strategy::has_finalizers(resource, &object);
-        let grace = strategy::grace_period(resource, &object, options.grace);
-        let last = match grace {
-            Grace::Now => !waits,
-            Grace::Seconds(_) => false,
+        let now = Timestamp::now();
+        let deletion = if is_definition(resource) && !crd::is_terminating(&object) {
+            // Its objects go first.
+            crd::mark_deleted(&mut object, &seconds(now));
+            Deletion::Update { remove: false }
+        } else {
+            deletion::begin(resource, &mut object, &options.how, now)
         };
-        if last {
-            if options.dry_run {
-                return Ok(Deleted::Gone(Arc::clone(seen)));
-            }
-            convert::to_storage(resource, &mut object);
-            let bucket = bucket_of(resource);
-            let gone = self.store.remove(&bucket, seen, |revision| self.make(resource, &mut object, revision))?;
-            self.unserve(resource, &gone.name);
-            return Ok(Deleted::Gone(gone));
-        }
-        mark(resource, &mut object, match grace {
-            Grace::Now => 0,
-            Grace::Seconds(seconds) => seconds,
-        });
         convert::to_storage(resource, &mut object);
-        if object == seen.value() || options.dry_run {
-            return Ok(Deleted::Going(Arc::clone(seen)));
-        }
         let bucket = bucket_of(resource);
-        let going = self.store.replace(&bucket, seen, |revision| self.make(resource, &mut object, revision))?;
-        Ok(Deleted::Going(going))
+        if options.dry_run {
+            let dry = Arc::new(self.make_dry(resource, &object));
+            return Ok(match deletion {
+                Deletion::Remove | Deletion::Update { remove: true } => Deleted::Gone(dry),
+                Deletion::Update { remove: false } | Deletion::Unchanged => Deleted::Going(dry),
+            });
+        }
+        let mut seen = Arc::clone(seen);
+        let remove = match deletion {
+            Deletion::Unchanged => return Ok(Deleted::Going(seen)),
+            Deletion::Remove => true,
+            Deletion::Update { remove } => {
+                seen = self.store.replace(&bucket, &seen, |revision| self.make(resource, &mut object, revision))?;
+                remove
+            }
+        };
+        if !remove {
+            return Ok(Deleted::Going(seen));
+        }
+        let gone = self.store.remove(&bucket, &seen, |revision| self.make(resource, &mut object, revision))?;
+        self.unserve(resource, &gone);
+        Ok(Deleted::Gone(gone))
     }
 
     /// Takes a finalizer away, as its controller would; the object goes if it was the last.
-    pub(crate) fn remove_finalizer(&self, resource: &Arc<Resource>, object: &Stored, finalizer: &str) {
-        let part = if resource.is("", "namespaces") && finalizer == "kubernetes" { Part::Finalize } else { Part::Whole };
+    pub(crate) fn remove_finalizer(&self, resource: &Arc<Resource>, object: &Stored, part: Part, finalizer: &str) {
         let pointer = if part == Part::Finalize { "/spec/finalizers" } else { "/metadata/finalizers" };
-        let options = super::WriteOptions { manager: admission::OWN_MANAGER.into(), ..Default::default() };
+        let options = WriteOptions { manager: OWN_MANAGER.into(), ..Default::default() };
         let result = self.update(resource, &object.namespace, &object.name, part, &options, |current| {
             let mut new = current.cloned().unwrap_or_default();
             if let Some(all) = new.pointer_mut(pointer).and_then(Value::as_array_mut) {
@@ -206,42 +185,17 @@ impl Api {
     }
 }
 
-/// The finalizers that stand for a propagation policy.
-fn set_propagation(object: &mut Value, propagation: Option<Propagation>) {
-    let wanted = match propagation {
-        None => return,
-        Some(Propagation::Background) => None,
-        Some(Propagation::Foreground) => Some("foregroundDeletion"),
-        Some(Propagation::Orphan) => Some("orphan"),
+fn check_preconditions(resource: &Resource, seen: &Stored, options: &DeleteOptions) -> Result<(), ApiError> {
+    let failed = |what: &str, wanted: &str, found: &str| {
+        let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+        Err(ApiError::conflict(&resource.group, &resource.plural, &seen.name, &why))
     };
-    let meta = metadata_mut(object);
-    let mut finalizers: Vec<Value> = meta.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-    finalizers.retain(|f| !matches!(f.as_str(), Some("foregroundDeletion" | "orphan")));
-    finalizers.extend(wanted.map(Value::from));
-    if finalizers.is_empty() {
-        meta.remove("finalizers");
-    } else {
-        meta.insert("finalizers".into(), finalizers.into());
+    if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != seen.uid) {
+        return failed("UID", uid, &seen.uid);
     }
-}
-
-/// Says that the object is on its way out.
-fn mark(resource: &Resource, object: &mut Value, grace: i64) {
-    let already = text(object, "/metadata/deletionTimestamp") != "";
-    let shorter = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|g| grace < g);
-    if !already || shorter {
-        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(grace.clamp(0, 1_000_000_000));
-        let meta = metadata_mut(object);
-        meta.insert("deletionTimestamp".into(), seconds(at).into());
-        meta.insert("deletionGracePeriodSeconds".into(), grace.into());
-        if let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
-            meta.insert("generation".into(), (generation + 1).into());
-        }
-    }
-    if resource.is("", "namespaces") {
-        object["status"] = json!({ "phase": "Terminating" });
-    }
-    if crd::is_definition(resource) {
-        crd::set_terminating(object, &now());
+    let current = seen.revision.to_string();
+    match options.version.as_ref().filter(|version| **version != current) {
+        Some(version) => failed("ResourceVersion", version, &current),
+        None => Ok(()),
     }
 }

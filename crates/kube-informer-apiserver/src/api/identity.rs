@@ -1,4 +1,4 @@
-//! What the server gives away once: UIDs, generated names, cluster IPs, node ports; and the time.
+//! What the server gives away once: UIDs and generated names; and the time.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,13 +15,11 @@ pub(crate) struct Identity {
 
 struct State {
     random: u64,
-    next_address: u32,
-    next_port: u16,
 }
 
 impl Identity {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: Mutex::new(State { random: seed, next_address: 1, next_port: 30_000 }) }
+        Self { state: Mutex::new(State { random: seed }) }
     }
 
     /// A version 4 UUID.
@@ -50,23 +48,6 @@ impl Identity {
         name
     }
 
-    /// The next free address of the service range 10.96.0.0/12.
-    pub(crate) fn cluster_ip(&self) -> String {
-        let mut state = self.lock();
-        let at = state.next_address;
-        state.next_address = (state.next_address + 1) % (1 << 20);
-        let address = std::net::Ipv4Addr::from(u32::from(std::net::Ipv4Addr::new(10, 96, 0, 0)) + at);
-        address.to_string()
-    }
-
-    /// The next node port of 30000–32767.
-    pub(crate) fn node_port(&self) -> u16 {
-        let mut state = self.lock();
-        let port = state.next_port;
-        state.next_port = if port >= 32_767 { 30_000 } else { port + 1 };
-        port
-    }
-
     /// SplitMix64.
     fn random(&self) -> u64 {
         let mut state = self.lock();
@@ -80,11 +61,6 @@ impl Identity {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Now, in the form of `creationTimestamp`.
-pub(crate) fn now() -> String {
-    seconds(jiff::Timestamp::now())
 }
 
 /// RFC 3339 without fractions.

@@ -116,7 +116,7 @@ impl Api {
 
 fn set_condition(object: &mut Value, kind: &str, status: &str) {
     let condition = json!({ "type": kind, "status": status, "lastProbeTime": null,
-        "lastTransitionTime": super::identity::now() });
+        "lastTransitionTime": super::seconds(jiff::Timestamp::now()) });
     if !object["status"].is_object() {
         object["status"] = json!({});
     }

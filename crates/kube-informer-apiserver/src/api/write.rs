@@ -1,21 +1,27 @@
 //! Create and update.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::identity::now;
+use super::addresses::Addresses;
+use super::identity::seconds;
 use super::{Api, Part, text};
-use crate::admission::{self, Before, Writer};
+use crate::admission::{self, Surroundings, Writer, is_definition};
 use crate::kinds::Resource;
 use crate::object::{Stored, metadata_mut};
 use crate::registry::bucket_of;
 use crate::status::{ApiError, FieldError};
 use crate::store::Refused;
-use crate::{convert, crd, strategy, validation};
+use crate::strategy::deletion;
+use crate::strategy::service::Allocator;
+use crate::{convert, crd, strategy};
 
 /// How often a write without a version starts again when others are faster.
 const ATTEMPTS: usize = 64;
+
+const NOT_A_VERSION: &str = "must be an unsigned integer";
 
 /// How a write is to be done.
 #[derive(Debug, Clone, Default)]
@@ -79,32 +85,61 @@ impl Api {
     ) -> Result<Arc<Stored>, ApiError> {
         let name = text(&object, "/metadata/name").to_owned();
         self.check_namespace(resource, namespace, &name)?;
+        let now = Timestamp::now();
         let meta = metadata_mut(&mut object);
-        for system in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
-            // A client that sends managedFields on create has them taken over as they are; ours is the
-            // only manager of a new object.
-            meta.remove(system);
-        }
         meta.insert("uid".into(), self.identity.uid().into());
-        meta.insert("creationTimestamp".into(), now().into());
-        self.allocate(resource, None, &mut object);
-        let writer = Writer { manager: &options.manager, part: Part::Whole, now: &now() };
-        admission::admit(resource, Before::Nothing, &mut object, &writer)?;
-        self.register(resource, None, &mut object)?;
+        meta.insert("creationTimestamp".into(), seconds(now).into());
+        let writer = Writer { manager: &options.manager, part: Part::Whole, now, old: None };
+        let services = self.admit(resource, &mut object, &writer)?;
         convert::to_storage(resource, &mut object);
         let key = crate::object::key(namespace, &name);
-        let make = |revision| self.make(resource, &mut object, revision);
         let bucket = bucket_of(resource);
+        let exists = || ApiError::already_exists(&resource.group, &resource.plural, &name);
         if options.dry_run {
             return match self.store.get(&bucket, &key) {
-                Some(_) => Err(ApiError::already_exists(&resource.group, &resource.plural, &name)),
-                None => Ok(Arc::new(Self::make_dry(&self.store, resource, &mut object))),
+                Some(_) => Err(exists()),
+                None => Ok(Arc::new(self.make_dry(resource, &object))),
             };
         }
-        let stored = self.store.insert(&bucket, &key, make);
-        let stored = stored.map_err(|_| ApiError::already_exists(&resource.group, &resource.plural, &name))?;
+        let make = |revision| self.make(resource, &mut object, revision);
+        let stored = self.store.insert(&bucket, &key, make).map_err(|_| exists())?;
+        if let Some(services) = services {
+            services.commit();
+        }
         self.serve(resource, &stored);
         Ok(stored)
+    }
+
+    /// Runs an object through admission. Services are written one at a time: the lock is held until the
+    /// caller has stored what was allocated.
+    fn admit(
+        &self,
+        resource: &Resource,
+        object: &mut Value,
+        writer: &Writer<'_>,
+    ) -> Result<Option<ServiceLock<'_>>, ApiError> {
+        let objects = |group: &str, plural: &str| {
+            let bucket = (group.to_owned(), plural.to_owned());
+            self.store.list(&bucket, "").objects.iter().map(|o| o.value()).collect()
+        };
+        let name = text(object, "/metadata/name").to_owned();
+        let definitions = || {
+            let all = self.list(resource, "").objects;
+            all.iter().filter(|o| o.name != name).map(|o| o.value()).collect()
+        };
+        if !resource.is("", "services") {
+            let allocator = &mut NoAllocator;
+            let mut around = Surroundings { objects: &objects, allocator, definitions: &definitions };
+            admission::admit(resource, object, writer, &mut around)?;
+            return Ok(None);
+        }
+        let mut addresses = self.addresses();
+        let mut allocator = addresses.allocator(writer.old);
+        let mut around =
+            Surroundings { objects: &objects, allocator: &mut allocator, definitions: &definitions };
+        admission::admit(resource, object, writer, &mut around)?;
+        drop(allocator);
+        Ok(Some(ServiceLock { addresses, old: writer.old.cloned(), new: object.clone() }))
     }
 
     /// Changes an object: `change` is given it as it is and returns it as it should be. The result also
@@ -166,29 +201,28 @@ impl Api {
             }
             metadata_mut(&mut new).insert("resourceVersion".into(), seen.revision.to_string().into());
         }
-        self.allocate(resource, Some(old), &mut new);
-        let writer = Writer { manager: &options.manager, part, now: &now() };
-        admission::admit(resource, Before::Was(old), &mut new, &writer)?;
-        self.register(resource, Some(old), &mut new)?;
+        let writer = Writer { manager: &options.manager, part, now: Timestamp::now(), old: Some(old) };
+        let services = self.admit(resource, &mut new, &writer)?;
         if new == *old {
             return Ok(Arc::clone(seen));
         }
+        let last = deletion::ends_with_update(resource, old, &new);
         convert::to_storage(resource, &mut new);
         if options.dry_run {
-            return Ok(Arc::new(Self::make_dry(&self.store, resource, &mut new)));
+            return Ok(Arc::new(self.make_dry(resource, &new)));
         }
-        let last = strategy::is_finished(resource, &new);
         let make = |revision| self.make(resource, &mut new, revision);
         let written = if last {
             self.store.remove(&bucket, seen, make)
         } else {
             self.store.replace(&bucket, seen, make)
         };
-        let stored = written.map_err(|refused| match refused {
-            Refused::Changed | Refused::Exists => Failed::Raced,
-        })?;
+        let stored = written.map_err(|_: Refused| Failed::Raced)?;
+        if let Some(services) = services {
+            services.commit();
+        }
         if last {
-            self.unserve(resource, &stored.name);
+            self.unserve(resource, &stored);
         } else {
             self.serve(resource, &stored);
         }
@@ -200,58 +234,14 @@ impl Api {
         Stored::new(resource, object, revision, self.store.serialised())
     }
 
-    fn make_dry(store: &crate::store::Store, resource: &Resource, object: &mut Value) -> Stored {
+    pub(super) fn make_dry(&self, resource: &Resource, object: &Value) -> Stored {
         let revision = text(object, "/metadata/resourceVersion").parse().unwrap_or_default();
-        Stored::new(resource, object, revision, store.serialised())
-    }
-
-    /// Addresses and ports of Services.
-    fn allocate(&self, resource: &Resource, old: Option<&Value>, object: &mut Value) {
-        if !resource.is("", "services") {
-            return;
-        }
-        let kind = text(object, "/spec/type").to_owned();
-        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
-        if kind == "ExternalName" {
-            return;
-        }
-        let given = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default();
-        let kept = old.map(|old| text(old, "/spec/clusterIP")).unwrap_or_default();
-        let address = match (given, kept) {
-            ("", "") => self.identity.cluster_ip(),
-            ("", kept) => kept.to_owned(),
-            (given, _) => given.to_owned(),
-        };
-        spec.insert("clusterIPs".into(), vec![address.clone()].into());
-        spec.insert("clusterIP".into(), address.into());
-        if kind == "NodePort" || kind == "LoadBalancer" {
-            let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
-            for port in ports.filter_map(Value::as_object_mut) {
-                if port.get("nodePort").and_then(Value::as_u64).unwrap_or_default() == 0 {
-                    port.insert("nodePort".into(), self.identity.node_port().into());
-                }
-            }
-        }
-    }
-
-    /// A definition gets its status and must be readable before it is stored.
-    fn register(&self, resource: &Resource, old: Option<&Value>, object: &mut Value) -> Result<(), ApiError> {
-        if !crd::is_definition(resource) {
-            return Ok(());
-        }
-        let name = text(object, "/metadata/name").to_owned();
-        let others: Vec<Value> =
-            self.list(resource, "").objects.iter().filter(|o| o.name != name).map(|o| o.value()).collect();
-        let spec_changed = old.is_none_or(|old| old.get("spec") != object.get("spec"));
-        if spec_changed {
-            object["status"] = crd::status(object, &others);
-        }
-        Ok(())
+        Stored::new(resource, object, revision, self.store.serialised())
     }
 
     /// Serves what a stored definition describes.
     fn serve(&self, resource: &Resource, stored: &Stored) {
-        if !crd::is_definition(resource) {
+        if !is_definition(resource) {
             return;
         }
         let definition = stored.value();
@@ -262,13 +252,46 @@ impl Api {
         }
     }
 
-    pub(super) fn unserve(&self, resource: &Resource, name: &str) {
-        if crd::is_definition(resource) {
-            for gone in self.registry.all().iter().filter(|r| format!("{}.{}", r.plural, r.group) == name) {
-                self.store.drop_bucket(&bucket_of(gone));
-            }
-            self.registry.remove_custom(name);
+    /// Takes back what a removed object stood for: what its definition served, a Service's addresses.
+    pub(super) fn unserve(&self, resource: &Resource, last: &Stored) {
+        if resource.is("", "services") {
+            self.addresses().release(&last.value());
         }
+        if is_definition(resource) {
+            let definition = last.value();
+            let (group, plural) = (text(&definition, "/spec/group"), text(&definition, "/spec/names/plural"));
+            self.registry.remove_custom(&last.name);
+            self.store.drop_bucket(&(group.to_owned(), plural.to_owned()));
+        }
+    }
+}
+
+/// Services are written one at a time; what was allocated counts once it is stored.
+struct ServiceLock<'a> {
+    addresses: MutexGuard<'a, Addresses>,
+    old: Option<Value>,
+    new: Value,
+}
+
+impl ServiceLock<'_> {
+    fn commit(mut self) {
+        if let Some(old) = &self.old {
+            self.addresses.release(old);
+        }
+        self.addresses.claim(&self.new);
+    }
+}
+
+/// For everything that is no Service.
+struct NoAllocator;
+
+impl Allocator for NoAllocator {
+    fn cluster_ip(&mut self, _: Option<&str>) -> Result<String, String> {
+        Err("only Services have addresses".to_owned())
+    }
+
+    fn node_port(&mut self, _: Option<i64>) -> Result<i64, String> {
+        Err("only Services have ports".to_owned())
     }
 }
 
@@ -334,7 +357,7 @@ fn check_version(resource: &Resource, seen: &Stored, new: &Value) -> Result<(), 
             "the object has been modified; please apply your changes to the latest version and try again",
         )),
         Err(_) => {
-            let error = FieldError::invalid("metadata.resourceVersion", version, validation::NOT_A_VERSION);
+            let error = FieldError::invalid("metadata.resourceVersion", version, NOT_A_VERSION);
             Err(ApiError::invalid(&resource.group, &resource.kind, &seen.name, &[error]))
         }
     }

@@ -29,7 +29,7 @@ impl Handler {
             Route::Groups { legacy } => {
                 let document = match (negotiate::answer(asked.headers)?, legacy) {
                     (Answer::Discovery, legacy) => discovery::aggregated(&resources, *legacy),
-                    (_, true) => discovery::api_versions(),
+                    (_, true) => discovery::api_versions(&self.settings.address),
                     (_, false) => discovery::group_list(&resources),
                 };
                 let mut reply = Reply::value(200, &document);
@@ -40,10 +40,16 @@ impl Handler {
             Route::Version { group, version } => found(discovery::resource_list(&resources, group, version)),
             Route::Other(path) => match path.as_str() {
                 "/version" => Ok(Reply::value(200, &discovery::version())),
-                "" | "/index.html" => Ok(Reply::value(200, &discovery::paths(&resources))),
+                "" | "/index.html" => Ok(Reply::value(200, &discovery::root_paths(&resources))),
                 "/openapi/v3" => Ok(Reply::value(200, &openapi::index(&resources))),
                 path if path.starts_with("/openapi/v3/") => {
-                    found(openapi::document(&resources, &path["/openapi/v3/".len()..]))
+                    let mut parts = path.split('/').skip(3);
+                    let (group, version) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+                        (Some("api"), Some(version), None, _) => ("", version),
+                        (Some("apis"), Some(group), Some(version), None) => (group, version),
+                        _ => return Err(ApiError::unknown_path()),
+                    };
+                    found(openapi::document(&resources, group, version))
                 }
                 path if is_public(path) => Ok(Reply::text(200, "ok")),
                 _ => Err(ApiError::unknown_path()),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
-use super::{Asked, Handler, Reply};
+use super::{Asked, Handler, Reply, content_type};
 use crate::admission::{self, FieldValidation};
 use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
 use crate::body::Body;
@@ -16,12 +16,12 @@ use crate::listing;
 use crate::negotiate::{self, Answer};
 use crate::object::{Form, Stored};
 use crate::patch;
+use crate::protobuf;
 use crate::registry::bucket_of;
 use crate::render::{self, TableForm};
 use crate::request::Target;
 use crate::schema::Schema;
 use crate::status::{ApiError, FieldError};
-use crate::strategy;
 use crate::table::IncludeObject;
 use crate::watch::{WatchForm, WatchRequest};
 
@@ -154,7 +154,7 @@ impl Handler {
             };
             let mut new = patch.apply(object, schema)?;
             let unknown = admission::conform(&at.resource, &mut new)?;
-            warnings = admission::complain(unknown, validation)?;
+            warnings = admission::complain(&at.resource, unknown, validation)?;
             Ok(new)
         })?;
         Ok(at.reply(200, &stored)?.with_warnings(warnings))
@@ -164,8 +164,11 @@ impl Handler {
         let options = at.delete_options()?;
         let (resource, name) = (&at.resource, &at.target.name);
         match self.api.delete(resource, &at.target.namespace, name, &options)? {
-            Deleted::Going(object) => at.reply(if options.cascade_asked { 202 } else { 200 }, &object),
-            Deleted::Gone(object) if strategy::returns_deleted_object(resource) => at.reply(200, &object),
+            Deleted::Going(object) => {
+                let cascade_asked = options.how.orphan_dependents == Some(false);
+                at.reply(if cascade_asked { 202 } else { 200 }, &object)
+            },
+            Deleted::Gone(object) if returns_deleted_object(resource) => at.reply(200, &object),
             Deleted::Gone(object) => {
                 let mut details = json!({ "name": name, "kind": resource.plural, "uid": object.uid });
                 if !resource.group.is_empty() {
@@ -253,6 +256,21 @@ impl Handler {
     }
 }
 
+/// The last state of these kinds is the answer to their deletion; of others it is a `Status`.
+fn returns_deleted_object(resource: &Resource) -> bool {
+    const CORE: [&str; 8] = [
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+    ];
+    resource.group.is_empty() && CORE.contains(&resource.plural.as_str()) || resource.group == "storage.k8s.io"
+}
+
 /// A request and the resource that it is about.
 struct At<'a> {
     asked: &'a Asked<'a>,
@@ -289,13 +307,8 @@ impl At<'_> {
     }
 
     fn table_form(&self) -> Result<TableForm, ApiError> {
-        let include = match self.asked.query.get("includeObject") {
-            "" | "Metadata" => IncludeObject::Metadata,
-            "None" => IncludeObject::None,
-            "Object" => IncludeObject::Object,
-            other => return Err(ApiError::bad_request(format!("unrecognized includeObject value: {other:?}"))),
-        };
-        Ok(TableForm { include })
+        let include = IncludeObject::parse(self.asked.query.get("includeObject"));
+        Ok(TableForm { include: include.map_err(ApiError::bad_request)?, headers: true })
     }
 
     fn reply(&self, status: u16, stored: &Stored) -> Result<Reply, ApiError> {
@@ -305,15 +318,10 @@ impl At<'_> {
 
     /// Bodies are JSON.
     fn check_media(&self) -> Result<(), ApiError> {
-        match self.media().as_str() {
-            "" | "application/json" => Ok(()),
+        match content_type(self.asked.headers).as_str() {
+            "" | "application/json" | protobuf::MEDIA_TYPE => Ok(()),
             _ => Err(unknown_format(&["application/json"])),
         }
-    }
-
-    fn media(&self) -> String {
-        let header = self.asked.headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
-        header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
     fn read_patch(&self) -> Result<Patch, ApiError> {
@@ -322,7 +330,7 @@ impl At<'_> {
                 .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
         };
         let custom = self.resource.custom.is_some();
-        match self.media().as_str() {
+        match content_type(self.asked.headers).as_str() {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
             "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
             "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),

@@ -38,12 +38,8 @@ impl Namespace {
         let labels = json!({ "kube-informer.dev/test": "true" });
         let body = json!({ "metadata": { "name": name, "labels": labels } });
         endpoint.post("/api/v1/namespaces", &body).await?.success()?;
-        let namespace = Self {
-            name,
-            endpoint,
-            without_controller: !cluster.has_controller_manager(),
-            closed: false,
-        };
+        let namespace =
+            Self { name, endpoint, without_controller: !cluster.has_controller_manager(), closed: false };
         if cluster.has_controller_manager() {
             namespace.usable().await?;
         }
@@ -86,16 +82,9 @@ impl Drop for Namespace {
         let without_controller = self.without_controller;
         // A runtime of its own: the test's may be on its way out, and cannot be blocked on from within.
         let deletion = move || -> Result<()> {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let deleted = async {
-                delete(
-                    &Endpoint::new(access)?.with_timeout(DROP_DEADLINE),
-                    &name,
-                    without_controller,
-                )
-                .await
+                delete(&Endpoint::new(access)?.with_timeout(DROP_DEADLINE), &name, without_controller).await
             };
             runtime.block_on(async { tokio::time::timeout(DROP_DEADLINE, deleted).await })?
         };
@@ -136,10 +125,7 @@ async fn delete(endpoint: &Endpoint, name: &str, without_controller: bool) -> Re
 
     let mut namespace = endpoint.get_json(&path).await?;
     namespace["spec"]["finalizers"] = json!([]);
-    endpoint
-        .put(&format!("{path}/finalize"), &namespace)
-        .await?
-        .success()?;
+    endpoint.put(&format!("{path}/finalize"), &namespace).await?.success()?;
     Ok(())
 }
 
@@ -149,14 +135,8 @@ async fn collections(endpoint: &Endpoint, namespace: &str) -> Result<Vec<String>
     for root in ["/api", "/apis"] {
         let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-        let discovery = endpoint
-            .request(Method::GET, root, headers, "")
-            .await?
-            .success()?
-            .json()?;
-        let groups = discovery["items"]
-            .as_array()
-            .context("discovery without groups")?;
+        let discovery = endpoint.request(Method::GET, root, headers, "").await?.success()?.json()?;
+        let groups = discovery["items"].as_array().context("discovery without groups")?;
         for group in groups {
             collections_of_group(root, group, namespace, &mut paths);
         }
@@ -189,21 +169,11 @@ fn collections_of_group(root: &str, group: &Value, namespace: &str, paths: &mut 
 fn dns_label(test_name: &str) -> String {
     let label: String = test_name
         .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '-'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
         .collect();
     let start = label.len().saturating_sub(NAME_LENGTH);
     let label = label[start..].trim_matches('-');
-    if label.is_empty() {
-        "test".to_owned()
-    } else {
-        label.to_owned()
-    }
+    if label.is_empty() { "test".to_owned() } else { label.to_owned() }
 }
 
 #[cfg(test)]
@@ -237,9 +207,6 @@ mod tests {
         });
         let mut paths = Vec::new();
         collections_of_group("/apis", &group, "n", &mut paths);
-        assert_eq!(
-            paths,
-            ["/apis/g/v1/namespaces/n/a", "/apis/g/v1beta1/namespaces/n/b"]
-        );
+        assert_eq!(paths, ["/apis/g/v1/namespaces/n/a", "/apis/g/v1beta1/namespaces/n/b"]);
     }
 }

@@ -42,20 +42,11 @@ impl Accounts {
             write_private(&layout.pki(&format!("{name}.key")), pair.private.as_bytes())?;
         }
         let token = hex(&random_bytes::<16>()?);
-        write_private(
-            &layout.tokens(),
-            format!("{token},{ADMIN},{ADMIN},{MASTERS}\n").as_bytes(),
-        )?;
-        let admin = Access::anonymous(format!("https://127.0.0.1:{port}"))
-            .with_ca(&ca.public)
-            .with_token(&token);
+        write_private(&layout.tokens(), format!("{token},{ADMIN},{ADMIN},{MASTERS}\n").as_bytes())?;
+        let admin =
+            Access::anonymous(format!("https://127.0.0.1:{port}")).with_ca(&ca.public).with_token(&token);
         admin.write(&layout.kubeconfig(ADMIN))?;
-        Ok(Self {
-            layout,
-            admin,
-            token,
-            ca_pem: ca.public,
-        })
+        Ok(Self { layout, admin, token, ca_pem: ca.public })
     }
 
     /// The accounts of the control plane in the folder `dir`.
@@ -65,16 +56,8 @@ impl Accounts {
         let Credentials::Token(token) = admin.credentials.clone() else {
             anyhow::bail!("the administrator in {} has no token", dir.display());
         };
-        let ca_pem = admin
-            .ca_pem
-            .clone()
-            .context("the administrator's kubeconfig trusts nobody")?;
-        Ok(Self {
-            layout,
-            admin,
-            token,
-            ca_pem,
-        })
+        let ca_pem = admin.ca_pem.clone().context("the administrator's kubeconfig trusts nobody")?;
+        Ok(Self { layout, admin, token, ca_pem })
     }
 
     /// The API server's address.
@@ -138,13 +121,8 @@ impl Accounts {
             let path = self.layout.pki(file);
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
         };
-        let authority = Authority::from_pem(&PemPair {
-            public: read("ca.crt")?,
-            private: read("ca.key")?,
-        })?;
-        Ok(self
-            .admin()
-            .with_client_certificate(&authority.client(name, group)?))
+        let authority = Authority::from_pem(&PemPair { public: read("ca.crt")?, private: read("ca.key")? })?;
+        Ok(self.admin().with_client_certificate(&authority.client(name, group)?))
     }
 
     fn write(&self, user: &str, access: &Access) -> Result<PathBuf> {
@@ -158,9 +136,7 @@ impl Accounts {
 pub(crate) async fn service_account(admin: &Access, namespace: &str, name: &str) -> Result<Access> {
     let endpoint = Endpoint::new(admin.clone())?;
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-    let created = endpoint
-        .post(&accounts, &json!({ "metadata": { "name": name } }))
-        .await?;
+    let created = endpoint.post(&accounts, &json!({ "metadata": { "name": name } })).await?;
     if created.status != http::StatusCode::CONFLICT {
         created.success()?;
     }
@@ -169,16 +145,7 @@ pub(crate) async fn service_account(admin: &Access, namespace: &str, name: &str)
         "kind": "TokenRequest",
         "spec": { "expirationSeconds": TOKEN_SECONDS },
     });
-    let answer = endpoint
-        .post(&format!("{accounts}/{name}/token"), &request)
-        .await?
-        .success()?
-        .json()?;
-    let token = answer["status"]["token"]
-        .as_str()
-        .context("a TokenRequest was answered without a token")?;
-    Ok(Access {
-        impersonate: None,
-        ..admin.clone().with_token(token)
-    })
+    let answer = endpoint.post(&format!("{accounts}/{name}/token"), &request).await?.success()?.json()?;
+    let token = answer["status"]["token"].as_str().context("a TokenRequest was answered without a token")?;
+    Ok(Access { impersonate: None, ..admin.clone().with_token(token) })
 }

@@ -64,13 +64,7 @@ impl Layout {
         // A user's name may hold anything: `system:serviceaccount:ns:name`, `a/b`.
         let file: String = user
             .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
+            .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
             .collect();
         self.dir.join("kubeconfigs").join(format!("{file}.json"))
     }
@@ -88,12 +82,9 @@ impl Layout {
     }
 
     pub(super) fn create(&self) -> Result<()> {
-        for dir in [
-            self.dir.clone(),
-            self.dir.join("logs"),
-            self.dir.join("pki"),
-            self.dir.join("kubeconfigs"),
-        ] {
+        for dir in
+            [self.dir.clone(), self.dir.join("logs"), self.dir.join("pki"), self.dir.join("kubeconfigs")]
+        {
             fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
         Ok(())
@@ -109,22 +100,13 @@ impl Folder {
                 let runs = cache_dir()?.join("run");
                 fs::create_dir_all(&runs).with_context(|| format!("cannot create {}", runs.display()))?;
                 sweep(&runs);
-                (
-                    tempfile::Builder::new().prefix("").tempdir_in(&runs)?.keep(),
-                    true,
-                )
+                (tempfile::Builder::new().prefix("").tempdir_in(&runs)?.keep(), true)
             }
         };
         let layout = Layout::new(dir);
         layout.create()?;
-        let lock = File::create(layout.dir.join(LOCK)).context("cannot create the folder's lock")?;
-        lock.try_lock()
-            .with_context(|| format!("{} belongs to another control plane", layout.dir.display()))?;
-        Ok(Self {
-            layout,
-            _lock: lock,
-            temporary,
-        })
+        let lock = lock(&layout.dir)?;
+        Ok(Self { layout, _lock: lock, temporary })
     }
 
     pub(super) fn layout(&self) -> &Layout {
@@ -144,6 +126,20 @@ impl Drop for Folder {
             let _ = fs::remove_dir_all(&self.layout.dir);
         }
     }
+}
+
+/// Takes the folder for this process.
+fn lock(dir: &Path) -> Result<File> {
+    let path = dir.join(LOCK);
+    if let Ok(lock) = File::open(&path) {
+        lock.try_lock().with_context(|| format!("{} belongs to another control plane", dir.display()))?;
+        return Ok(lock);
+    }
+    // It appears under its name when it is locked already, so that no sweep finds it unlocked.
+    let new = tempfile::NamedTempFile::new_in(dir).context("cannot create the folder's lock")?;
+    new.as_file().try_lock().context("cannot lock a new file")?;
+    new.persist_noclobber(&path)
+        .with_context(|| format!("{} belongs to another control plane", dir.display()))
 }
 
 /// Removes the folders in `runs` that no process holds.
@@ -185,9 +181,6 @@ mod tests {
     #[test]
     fn any_user_name_makes_a_file_name() {
         let path = Layout::new("/d").kubeconfig("system:serviceaccount:ns/../x");
-        assert_eq!(
-            path,
-            Path::new("/d/kubeconfigs/system_serviceaccount_ns_.._x.json")
-        );
+        assert_eq!(path, Path::new("/d/kubeconfigs/system_serviceaccount_ns_.._x.json"));
     }
 }

@@ -59,12 +59,7 @@ impl Record {
 
     /// Ends the servers that still run, the last one started first, and no other process.
     pub async fn stop(&self) -> Result<Vec<&Server>> {
-        let alive: Vec<_> = self
-            .servers
-            .iter()
-            .rev()
-            .filter(|server| server.identity.is_alive())
-            .collect();
+        let alive: Vec<_> = self.servers.iter().rev().filter(|server| server.identity.is_alive()).collect();
         for server in &alive {
             server
                 .identity

@@ -67,12 +67,7 @@ impl Ports {
             let listener: &TcpListener = &listeners[index];
             Ok(listener.local_addr()?.port())
         };
-        Ok(Self {
-            etcd: port(0)?,
-            etcd_peer: port(1)?,
-            apiserver: port(2)?,
-            controller_manager: port(3)?,
-        })
+        Ok(Self { etcd: port(0)?, etcd_peer: port(1)?, apiserver: port(2)?, controller_manager: port(3)? })
     }
 
     pub(super) fn etcd_url(&self) -> String {
@@ -132,19 +127,14 @@ impl Servers {
         self.apiserver_ready().await?;
         // Made by the API server itself, some time after it says that it is ready.
         self.appears("/api/v1/namespaces/default").await?;
-        if self.options.controller_manager {
-            self.spawn_controller_manager()?;
-            // Its controllers run when the first of them has done something.
-            self.appears("/api/v1/namespaces/default/serviceaccounts/default")
-                .await?;
-        }
-        Ok(())
+        self.start_controller_manager().await
     }
 
     /// Starts etcd on its old port, which its predecessor may still be giving up.
     pub(super) async fn start_etcd(&mut self) -> Result<()> {
         let deadline = Instant::now() + PORT_DEADLINE;
         loop {
+            port_free(self.ports.etcd, deadline).await;
             self.spawn_etcd()?;
             match self.etcd_ready().await {
                 Err(_) if self.port_was_taken && Instant::now() < deadline => {}
@@ -157,6 +147,7 @@ impl Servers {
     pub(super) async fn start_apiserver(&mut self) -> Result<()> {
         let deadline = Instant::now() + PORT_DEADLINE;
         loop {
+            port_free(self.ports.apiserver, deadline).await;
             self.spawn_apiserver()?;
             match self.apiserver_ready().await {
                 Err(_) if self.port_was_taken && Instant::now() < deadline => {}
@@ -165,12 +156,23 @@ impl Servers {
         }
     }
 
+    /// Starts the controller manager, if there is to be one.
+    pub(super) async fn start_controller_manager(&mut self) -> Result<()> {
+        if !self.options.controller_manager {
+            return Ok(());
+        }
+        self.spawn_controller_manager()?;
+        // Its controllers run when the first of them has done something.
+        self.appears("/api/v1/namespaces/default/serviceaccounts/default").await
+    }
+
+    /// Ends etcd under a running API server, whose streams it would otherwise wait for for seven seconds.
     pub(super) async fn stop_etcd(&mut self) -> Result<()> {
-        stop(&mut self.etcd).await
+        stop(&mut self.etcd, Duration::from_secs(1)).await
     }
 
     pub(super) async fn stop_apiserver(&mut self) -> Result<()> {
-        stop(&mut self.apiserver).await
+        stop(&mut self.apiserver, STOP_DEADLINE).await
     }
 
     pub(super) fn kill_apiserver(&mut self) -> Result<()> {
@@ -180,17 +182,13 @@ impl Servers {
     }
 
     pub(super) async fn stop_all(&mut self) -> Result<()> {
-        stop(&mut self.controller_manager).await?;
-        stop(&mut self.apiserver).await?;
-        stop(&mut self.etcd).await
+        stop(&mut self.controller_manager, STOP_DEADLINE).await?;
+        stop(&mut self.apiserver, STOP_DEADLINE).await?;
+        stop(&mut self.etcd, STOP_DEADLINE).await
     }
 
     pub(super) fn leave_running(mut self) {
-        for process in [
-            self.etcd.take(),
-            self.apiserver.take(),
-            self.controller_manager.take(),
-        ] {
+        for process in [self.etcd.take(), self.apiserver.take(), self.controller_manager.take()] {
             process.into_iter().for_each(Process::leave_running);
         }
     }
@@ -211,13 +209,7 @@ impl Servers {
     async fn appears(&mut self, path: &str) -> Result<()> {
         let endpoint = Endpoint::new(self.accounts.admin())?;
         let process = self.controller_manager.as_mut().or(self.apiserver.as_mut());
-        ready(
-            process.context("no server is running")?,
-            &endpoint,
-            path,
-            &mut self.port_was_taken,
-        )
-        .await
+        ready(process.context("no server is running")?, &endpoint, path, &mut self.port_was_taken).await
     }
 
     fn spawn_etcd(&mut self) -> Result<()> {
@@ -258,6 +250,8 @@ impl Servers {
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             // The API server refuses to publish a loopback address as the endpoint of `kubernetes.default`.
             "--endpoint-reconciler-type=none".to_owned(),
+            // At SIGTERM watches end; otherwise the server waits for them for a minute.
+            "--shutdown-watch-termination-grace-period=1s".to_owned(),
             "--allow-privileged=true".to_owned(),
             "--profiling=false".to_owned(),
         ];
@@ -265,19 +259,13 @@ impl Servers {
             // It refuses pods of a namespace that has no service account `default`, which nobody makes.
             args.push("--disable-admission-plugins=ServiceAccount".to_owned());
         }
-        let launch = self
-            .launch("kube-apiserver", self.binaries.kube_apiserver.clone())
-            .args(args);
+        let launch = self.launch("kube-apiserver", self.binaries.kube_apiserver.clone()).args(args);
         self.apiserver = Some(launch.args(self.options.apiserver_flags.clone()).spawn()?);
         self.write_record()
     }
 
     fn spawn_controller_manager(&mut self) -> Result<()> {
-        let binary = self
-            .binaries
-            .kube_controller_manager
-            .clone()
-            .context("no binary was asked for")?;
+        let binary = self.binaries.kube_controller_manager.clone().context("no binary was asked for")?;
         let kubeconfig = self.accounts.kubeconfig_for_controller_manager()?;
         let layout = self.accounts.layout();
         let args = [
@@ -286,10 +274,7 @@ impl Servers {
             format!("--secure-port={}", self.ports.controller_manager),
             format!("--cert-dir={}", layout.pki("generated").display()),
             format!("--root-ca-file={}", layout.pki("ca.crt").display()),
-            format!(
-                "--service-account-private-key-file={}",
-                layout.pki("sa.key").display()
-            ),
+            format!("--service-account-private-key-file={}", layout.pki("sa.key").display()),
             // There is only one.
             "--leader-elect=false".to_owned(),
             // The default of 20 a second makes tests wait.
@@ -297,11 +282,7 @@ impl Servers {
             "--kube-api-burst=400".to_owned(),
         ];
         let launch = self.launch("kube-controller-manager", binary).args(args);
-        self.controller_manager = Some(
-            launch
-                .args(self.options.controller_manager_flags.clone())
-                .spawn()?,
-        );
+        self.controller_manager = Some(launch.args(self.options.controller_manager_flags.clone()).spawn()?);
         self.write_record()
     }
 
@@ -310,24 +291,17 @@ impl Servers {
     }
 
     fn write_record(&self) -> Result<()> {
-        let servers = self
-            .identities()
-            .into_iter()
-            .map(|(name, identity)| Server { name, identity })
-            .collect();
+        let servers =
+            self.identities().into_iter().map(|(name, identity)| Server { name, identity }).collect();
         let controller_manager = self.options.controller_manager;
-        Record {
-            url: self.accounts.url().to_owned(),
-            controller_manager,
-            servers,
-        }
-        .write(self.accounts.layout())
+        Record { url: self.accounts.url().to_owned(), controller_manager, servers }
+            .write(self.accounts.layout())
     }
 }
 
-async fn stop(process: &mut Option<Process>) -> Result<()> {
+async fn stop(process: &mut Option<Process>, deadline: Duration) -> Result<()> {
     if let Some(process) = process {
-        process.stop(STOP_DEADLINE).await?;
+        process.stop(deadline).await?;
     }
     *process = None;
     Ok(())
@@ -344,11 +318,14 @@ async fn ready(
     let endpoint = endpoint.clone().with_timeout(Duration::from_secs(10));
     let deadline = Instant::now() + READY_DEADLINE;
     loop {
-        if let Some(status) = process.exited()? {
-            *port_was_taken = process.logged().contains("address already in use");
-            return Err(process.failure(&format!("ended with {status} before it was ready")));
-        }
-        let answer = endpoint.get(path).await;
+        let answer = tokio::select! {
+            biased;
+            status = process.ended() => {
+                *port_was_taken = process.logged().contains("address already in use");
+                return Err(process.failure(&format!("ended with {} before it was ready", status?)));
+            }
+            answer = endpoint.get(path) => answer,
+        };
         if matches!(&answer, Ok(response) if response.status == http::StatusCode::OK) {
             return Ok(());
         }
@@ -357,11 +334,16 @@ async fn ready(
                 Ok(response) => format!("{}: {}", response.status, response.text()),
                 Err(error) => format!("{error:#}"),
             };
-            return Err(process.failure(&format!(
-                "was not ready after {} s: {path}: {last}",
-                READY_DEADLINE.as_secs()
-            )));
+            return Err(process
+                .failure(&format!("was not ready after {} s: {path}: {last}", READY_DEADLINE.as_secs())));
         }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Waits for a port that a server is giving up, but not past the deadline: a server that finds it taken says so.
+async fn port_free(port: u16, deadline: Instant) {
+    while TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() && Instant::now() < deadline {
         tokio::time::sleep(POLL).await;
     }
 }
@@ -375,9 +357,35 @@ fn free_port() -> Result<TcpListener> {
             return Ok(listener);
         }
     }
-    anyhow::bail!(
-        "no free port among {attempts} between {} and {}",
-        PORTS.start,
-        PORTS.end
-    )
+    anyhow::bail!("no free port among {attempts} between {} and {}", PORTS.start, PORTS.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binaries::{Tool, locate};
+    use crate::control_plane::layout::Layout;
+    use crate::{cluster, require};
+
+    #[tokio::test]
+    async fn a_taken_port_is_told_from_other_failures_and_waited_for_at_a_restart() {
+        require!(cluster::own_servers().await);
+        let etcd = require!(locate(Tool::Etcd).await);
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.create().unwrap();
+        let ports = Ports::choose().unwrap();
+        let accounts = Accounts::create(layout, ports.apiserver).unwrap();
+        let binaries = Binaries { etcd, kube_apiserver: PathBuf::new(), kube_controller_manager: None };
+        let mut servers = Servers::new(binaries, Options::new(), ports, accounts);
+
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, ports.etcd)).unwrap();
+        let error = servers.start_all().await.unwrap_err().to_string();
+        assert!(servers.port_was_taken() && error.contains("address already in use"), "{error}");
+
+        // Runs when the restart has to wait for the first time.
+        let release = async { drop(taken) };
+        let (started, ()) = tokio::join!(servers.start_etcd(), release);
+        started.unwrap();
+    }
 }

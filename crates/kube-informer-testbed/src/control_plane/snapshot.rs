@@ -29,13 +29,9 @@ pub struct Snapshot {
 impl Snapshot {
     pub(super) async fn take(etcd: &str, dir: &Path) -> Result<Self> {
         let endpoint = Endpoint::new(Access::anonymous(etcd))?;
-        let mut stream = endpoint
-            .stream(Method::POST, "/v3/maintenance/snapshot", HeaderMap::new(), "{}")
-            .await?;
-        let mut file = tempfile::Builder::new()
-            .prefix("snapshot-")
-            .suffix(".db")
-            .tempfile_in(dir)?;
+        let mut stream =
+            endpoint.stream(Method::POST, "/v3/maintenance/snapshot", HeaderMap::new(), "{}").await?;
+        let mut file = tempfile::Builder::new().prefix("snapshot-").suffix(".db").tempfile_in(dir)?;
         let mut remaining = None;
         while let Some(line) = stream.line().await? {
             let message: Value = serde_json::from_slice(&line)
@@ -49,13 +45,8 @@ impl Snapshot {
             remaining = Some(result["remaining_bytes"].as_str().unwrap_or("0").to_owned());
         }
         match remaining.as_deref() {
-            Some("0") => Ok(Self {
-                file: file.into_temp_path(),
-            }),
-            remaining => bail!(
-                "a snapshot broke off with {} bytes to come",
-                remaining.unwrap_or("all")
-            ),
+            Some("0") => Ok(Self { file: file.into_temp_path() }),
+            remaining => bail!("a snapshot broke off with {} bytes to come", remaining.unwrap_or("all")),
         }
     }
 

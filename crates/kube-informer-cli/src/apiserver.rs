@@ -1,0 +1,82 @@
+//! `kube-informer apiserver`: the embedded server alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use kube_informer_apiserver::{Builder, Server, Simulation};
+
+use crate::interrupt::{Ended, interrupted};
+
+/// Run the embedded API server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Write a kubeconfig for it
+    #[arg(long, value_name = "FILE")]
+    write_kubeconfig: Option<PathBuf>,
+    /// Play controllers, scheduler and kubelets, so that workloads come alive
+    #[arg(long)]
+    simulate: bool,
+    #[command(flatten)]
+    pace: Pace,
+    /// Serve HTTPS with a certificate made for the occasion
+    #[arg(long)]
+    tls: bool,
+    /// Take only requests with this bearer token
+    #[arg(long, value_name = "TOKEN", env = "KUBE_INFORMER_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Changes per resource that a watch can resume from
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    watch_window: usize,
+}
+
+/// How the simulation goes.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Pace {
+    /// Simulated workloads run this many times faster
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
+    pub(crate) speed: f64,
+    /// The same seed gives the same names and the same course of events
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+impl Pace {
+    pub(crate) fn simulation(&self) -> Simulation {
+        Simulation::default().seed(self.seed).speed(self.speed)
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("must be a number above 0, such as 0.5 or 10".to_owned()),
+    }
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+    let mut builder: Builder = Server::builder().listen(args.listen).tls(args.tls).watch_window(args.watch_window);
+    if let Some(token) = &args.token {
+        builder = builder.token(token, "kubernetes-admin", &["system:masters"]);
+    }
+    if args.simulate {
+        builder = builder.seed(args.pace.seed).simulate(args.pace.simulation());
+    }
+    let server = builder.start().await.context("the embedded API server did not start")?;
+    println!("Kubernetes API on {}", server.url());
+    match &args.write_kubeconfig {
+        Some(path) => {
+            server.write_kubeconfig(path)?;
+            println!("try: kubectl --kubeconfig {} get namespaces", path.display());
+        }
+        None if args.token.is_none() && !args.tls => println!("try: kubectl --server {} get namespaces", server.url()),
+        None => println!("pass --write-kubeconfig FILE to get a kubeconfig for it"),
+    }
+    println!("Ctrl-C ends it; everything is in memory");
+    interrupted().await.context("cannot wait for Ctrl-C")?;
+    server.shutdown().await;
+    Ok(Ended::Interrupted)
+}
