@@ -19,7 +19,7 @@ use tokio::sync::watch as channel;
 pub(crate) use self::delete::{DeleteOptions, Deleted};
 use self::addresses::Addresses;
 use self::identity::Identity;
-pub(crate) use self::identity::{now, seconds};
+pub(crate) use self::identity::seconds;
 pub(crate) use self::subresource::Part;
 pub(crate) use self::write::WriteOptions;
 use crate::kinds::Resource;

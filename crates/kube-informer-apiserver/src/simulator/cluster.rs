@@ -170,7 +170,16 @@ impl Simulator {
     }
 
     /// Deletes this very object; true if it is gone or going.
-    pub(super) fn delete(&self, kind: Kind, object: &Stored, options: DeleteOptions) -> bool {
+    pub(super) fn delete(&self, kind: Kind, object: &Stored) -> bool {
+        self.delete_with(kind, object, DeleteOptions::propagating("Background"))
+    }
+
+    /// The same, without waiting for a kubelet: as the kubelet itself does.
+    pub(super) fn delete_now(&self, kind: Kind, object: &Stored) -> bool {
+        self.delete_with(kind, object, DeleteOptions::propagating("Background").at_once())
+    }
+
+    fn delete_with(&self, kind: Kind, object: &Stored, options: DeleteOptions) -> bool {
         let options = DeleteOptions { uid: Some(object.uid.clone()), ..options };
         let deleted = self.api.delete(&self.kinds.get(kind), &object.namespace, &object.name, &options);
         if let Err(error) = &deleted {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{now, text};
+use crate::api::{seconds, text};
 
 /// What a condition says.
 #[derive(Debug, Clone, Copy, Default)]
@@ -11,6 +11,11 @@ pub(super) struct Condition<'a> {
     pub(super) status: &'a str,
     pub(super) reason: &'a str,
     pub(super) message: &'a str,
+}
+
+/// Now, as a time in a status.
+pub(super) fn now() -> String {
+    seconds(jiff::Timestamp::now())
 }
 
 /// Finds a condition by its type.

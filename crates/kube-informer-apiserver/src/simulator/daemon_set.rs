@@ -10,7 +10,7 @@ use super::deployment::amount;
 use super::revisions::{HASH, Revision};
 use super::scheduler::refusal;
 use super::{Simulator, pod};
-use crate::api::{DeleteOptions, text};
+use crate::api::text;
 use crate::object::Stored;
 
 const COMPONENT: &str = "daemonset-controller";
@@ -147,7 +147,7 @@ impl Simulator {
     }
 
     fn remove_daemon(&mut self, set: &Arc<Stored>, pod: &Arc<Stored>) -> bool {
-        let deleted = self.delete(Kind::Pod, pod, DeleteOptions::background());
+        let deleted = self.delete(Kind::Pod, pod);
         if deleted {
             self.say(set, COMPONENT, Kind::DaemonSet, "SuccessfulDelete", format!("Deleted pod: {}", pod.name));
         }

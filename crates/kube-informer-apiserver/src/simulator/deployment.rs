@@ -19,7 +19,7 @@ pub(super) use self::rollout::amount;
 use super::cluster::{Kind, Who, count, int};
 use super::condition::{self, Condition};
 use super::{Simulator, dice, pod};
-use crate::api::{DeleteOptions, Part, text};
+use crate::api::{Part, text};
 use crate::object::Stored;
 
 const COMPONENT: &str = "deployment-controller";
@@ -303,7 +303,7 @@ impl Simulator {
         old.sort_by_key(|s| s.revision);
         let surplus = old.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
         for set in old.into_iter().take(surplus).filter(|s| s.is_idle()) {
-            self.delete(Kind::ReplicaSet, &set.object, DeleteOptions::background());
+            self.delete(Kind::ReplicaSet, &set.object);
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::Simulator;
 use super::cluster::{Kind, Who};
 use super::index::PodFacts;
-use crate::api::{DeleteOptions, Part, text};
+use crate::api::{Part, text};
 use crate::object::Stored;
 
 /// The most endpoints in a slice.
@@ -91,7 +91,7 @@ impl Simulator {
             for (slice, old, endpoints) in slices {
                 // One slice stays even if there is nothing to say.
                 if endpoints.is_empty() && (any || !first) {
-                    self.delete(Kind::EndpointSlice, &slice, DeleteOptions::background());
+                    self.delete(Kind::EndpointSlice, &slice);
                 } else {
                     self.rewrite(&slice, &old, &labels, endpoints);
                 }
@@ -118,7 +118,7 @@ impl Simulator {
             }
         }
         for (slice, ..) in kept.into_values().flatten() {
-            self.delete(Kind::EndpointSlice, &slice, DeleteOptions::background());
+            self.delete(Kind::EndpointSlice, &slice);
         }
     }
 

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::Simulator;
 use super::cluster::{Kind, Who};
-use crate::api::{DeleteOptions, Part, now};
+use super::condition::now;
+use crate::api::Part;
 use crate::object::Stored;
 
 /// What an Event is about: UID, reason, message.
@@ -97,7 +98,7 @@ impl Simulator {
         while self.recorder.order.len() > self.recorder.most {
             if let Some((id, oldest)) = self.recorder.order.pop_front() {
                 self.recorder.known.remove(&id);
-                self.delete(Kind::Event, &oldest, DeleteOptions::background());
+                self.delete(Kind::Event, &oldest);
             }
         }
     }

@@ -10,7 +10,8 @@ use super::cluster::{Kind, Who, count, int, set_count};
 use super::condition::{self, Condition};
 use super::index::PodFacts;
 use super::{Simulator, pod};
-use crate::api::{DeleteOptions, now, text};
+use super::condition::now;
+use crate::api::text;
 use crate::object::Stored;
 
 const COMPONENT: &str = "job-controller";
@@ -137,7 +138,7 @@ impl Simulator {
         active.sort_by_key(|pod| (pod.phase, pod.ready, std::cmp::Reverse(pod.born)));
         let pods: Vec<Arc<Stored>> = active.into_iter().take(most).map(|pod| Arc::clone(&pod.object)).collect();
         for pod in pods {
-            if self.delete(Kind::Pod, &pod, DeleteOptions::background()) {
+            if self.delete(Kind::Pod, &pod) {
                 self.say(job, COMPONENT, Kind::Job, "SuccessfulDelete", format!("Deleted pod: {}", pod.name));
             }
         }
@@ -181,7 +182,7 @@ impl Simulator {
         } else if condition::is_true(value.get("status").unwrap_or(&Value::Null), "Complete")
             || condition::is_true(value.get("status").unwrap_or(&Value::Null), "Failed")
         {
-            self.delete(Kind::Job, job, DeleteOptions::background());
+            self.delete(Kind::Job, job);
         }
     }
 }

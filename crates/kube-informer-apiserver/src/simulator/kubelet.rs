@@ -14,7 +14,7 @@ use self::status::Report;
 use super::Simulator;
 use super::cluster::{Kind, Who, count};
 use super::condition;
-use crate::api::{DeleteOptions, Part, text};
+use crate::api::{Part, text};
 use crate::object::Stored;
 
 const COMPONENT: &str = "kubelet";
@@ -63,7 +63,7 @@ impl Simulator {
         let node = text(&value, "/spec/nodeName").to_owned();
         if !self.index.nodes.contains_key(&node) {
             // As the pod garbage collector does with pods of a node that is no more.
-            self.delete(Kind::Pod, pod, DeleteOptions { grace: Some(0), ..DeleteOptions::default() });
+            self.delete_now(Kind::Pod, pod);
             return;
         }
         let (stage, due) = self.stage_of(pod, &value);
@@ -184,8 +184,7 @@ impl Simulator {
             Stage::Fail => self.report(pod, |pod| report.over(pod, false)),
             Stage::Terminate => {
                 self.report(pod, |pod| report.over(pod, true));
-                let now = DeleteOptions { grace: Some(0), ..DeleteOptions::default() };
-                self.delete(Kind::Pod, pod, now);
+                self.delete_now(Kind::Pod, pod);
                 false
             }
             Stage::Rest => false,

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::Simulator;
 use super::cluster::{Kind, Who};
-use crate::api::{Part, now};
+use super::condition::now;
+use crate::api::Part;
 use crate::object::Stored;
 
 const LEASES: &str = "kube-node-lease";
@@ -64,9 +65,8 @@ impl Simulator {
 
 /// Now, as a `MicroTime`.
 fn micros() -> String {
-    let now = jiff::Timestamp::now();
-    let micros = now.subsec_microsecond() + now.subsec_millisecond() * 1000;
-    let whole = crate::api::now();
+    let time = jiff::Timestamp::now();
+    let (whole, micros) = (crate::api::seconds(time), time.subsec_nanosecond().unsigned_abs() / 1_000);
     format!("{}.{micros:06}Z", whole.trim_end_matches('Z'))
 }
 

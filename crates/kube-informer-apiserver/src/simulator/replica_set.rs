@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::cluster::{Kind, Who, count, int, set_count};
 use super::index::PodFacts;
 use super::{Simulator, pod};
-use crate::api::DeleteOptions;
 use crate::object::Stored;
 
 const COMPONENT: &str = "replicaset-controller";
@@ -51,7 +50,7 @@ impl Simulator {
 
     fn remove_replicas(&mut self, set: &Arc<Stored>, surplus: usize) {
         for victim in victims(self.index.owned(&set.uid), surplus.min(BURST)) {
-            if self.delete(Kind::Pod, &victim, DeleteOptions::background()) {
+            if self.delete(Kind::Pod, &victim) {
                 self.say(set, COMPONENT, Kind::ReplicaSet, "SuccessfulDelete", format!("Deleted pod: {}", victim.name));
             }
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Kind, Who, count, int};
 use super::{Simulator, dice, pod};
-use crate::api::{DeleteOptions, Part};
+use crate::api::Part;
 use crate::object::Stored;
 
 /// The label that tells which template a pod was made from.
@@ -91,7 +91,7 @@ impl Simulator {
         for revision in idle.into_iter().take(surplus) {
             let key = crate::object::key(&owner.namespace, &revision.name);
             if let Some(object) = self.api.store.get(&Kind::ControllerRevision.bucket(), &key) {
-                self.delete(Kind::ControllerRevision, &object, DeleteOptions::background());
+                self.delete(Kind::ControllerRevision, &object);
             }
         }
     }

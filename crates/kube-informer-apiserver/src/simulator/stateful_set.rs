@@ -11,7 +11,7 @@ use super::cluster::{Kind, Who, count, int, set_count};
 use super::index::PodFacts;
 use super::revisions::{HASH, Revision};
 use super::{Simulator, pod};
-use crate::api::{DeleteOptions, text};
+use crate::api::text;
 use crate::object::Stored;
 
 const COMPONENT: &str = "statefulset-controller";
@@ -96,7 +96,7 @@ impl Simulator {
                     acted = true;
                 }
                 Some(member) if member.over && !member.object.deleting => {
-                    acted |= self.delete(Kind::Pod, &member.object, DeleteOptions::background());
+                    acted |= self.delete(Kind::Pod, &member.object);
                 }
                 Some(member) if member.healthy => continue,
                 // Not ready yet, or on its way out.
@@ -150,7 +150,7 @@ impl Simulator {
     }
 
     fn remove_member(&mut self, seen: &Seen<'_>, member: &Member) -> bool {
-        let deleted = self.delete(Kind::Pod, &member.object, DeleteOptions::background());
+        let deleted = self.delete(Kind::Pod, &member.object);
         if deleted {
             let message = format!("delete Pod {} in StatefulSet {} successful", member.object.name, seen.object.name);
             self.say(seen.object, COMPONENT, Kind::StatefulSet, "SuccessfulDelete", message);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::cluster::{Kind, Who, count};
 use super::index::Phase;
 use super::{Item, Simulator, pod};
-use crate::api::{DeleteOptions, Part, text};
+use crate::api::{Part, text};
 use crate::object::{Stored, key};
 
 const SHOP: &str = "shop";
@@ -126,7 +126,7 @@ impl Simulator {
 
     fn delete_a_pod(&mut self, app: &str, scene: u64) {
         if let Some(pod) = self.pod_of(app, scene) {
-            self.delete(Kind::Pod, &pod, DeleteOptions::background());
+            self.delete(Kind::Pod, &pod);
         }
     }
 

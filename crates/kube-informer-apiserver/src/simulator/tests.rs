@@ -80,7 +80,7 @@ impl World {
         let (group, plural) = kind.bucket();
         let resource = self.api.resource(&group, &plural).unwrap();
         let namespace = if resource.namespaced { "default" } else { "" };
-        self.api.delete(&resource, namespace, name, &DeleteOptions::background()).unwrap();
+        self.api.delete(&resource, namespace, name, &DeleteOptions::propagating("Background")).unwrap();
     }
 
     fn try_get(&self, kind: Kind, name: &str) -> Option<Value> {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{now, text};
+use crate::api::text;
 use crate::simulator::cluster::count;
-use crate::simulator::condition::{self, Condition};
+use crate::simulator::condition::{self, Condition, now};
 use crate::simulator::dice::Dice;
 
 /// Pod conditions carry this time, which nobody sets.
@@ -56,9 +56,8 @@ impl Report<'_> {
     }
 
     pub(super) fn initialised(&self, pod: &mut Value) {
-        let ids = self.ids();
         for container in statuses(pod, "initContainerStatuses") {
-            ids.fill(container);
+            self.fill(container);
             let done = json!({ "exitCode": 0, "reason": "Completed", "startedAt": now(), "finishedAt": now(),
                 "containerID": container["containerID"] });
             container["state"] = json!({ "terminated": done });
@@ -70,13 +69,13 @@ impl Report<'_> {
     /// Its containers run, for the first time or again.
     pub(super) fn running(&self, pod: &mut Value) {
         let again = text(pod, "/status/phase") == "Running";
-        let ids = Report { starts: self.starts + u64::from(again), ..*self }.ids();
+        let report = Report { starts: self.starts + u64::from(again), ..*self };
         status_mut(pod)["phase"] = "Running".into();
         for container in statuses(pod, "containerStatuses") {
             if again {
                 container["restartCount"] = (count(container, "/restartCount") + 1).into();
             }
-            ids.fill(container);
+            report.fill(container);
             container["started"] = true.into();
             container["state"] = json!({ "running": { "startedAt": now() } });
         }
@@ -131,19 +130,9 @@ impl Report<'_> {
         set(pod, "ContainersReady", false, why, &message);
     }
 
-    fn ids(&self) -> Ids<'_> {
-        Ids { report: self }
-    }
-}
-
-struct Ids<'a> {
-    report: &'a Report<'a>,
-}
-
-impl Ids<'_> {
     /// What only a container that has been made has.
     fn fill(&self, container: &mut Value) {
-        let Report { dice, pod, starts, .. } = self.report;
+        let Report { dice, pod, starts, .. } = self;
         let image = text(container, "/image").to_owned();
         let about = format!("{pod}/{}", text(container, "/name"));
         let repository = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(&*image, |(r, _)| r);
