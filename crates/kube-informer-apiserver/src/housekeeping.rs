@@ -20,6 +20,10 @@ use crate::object::{Stored, metadata_mut};
 use crate::registry::bucket_of;
 use crate::store::{BucketId, ChangeKind};
 
+/// What holds volumes and claims back while they are in use.
+const PROTECTIONS: [&str; 3] =
+    ["kubernetes.io/pv-protection", "kubernetes.io/pvc-protection", "kubernetes.io/vac-protection"];
+
 /// Follows all changes until the server stops.
 pub(crate) async fn run(api: Arc<Api>) {
     let mut stopping = api.stopping();
@@ -55,6 +59,9 @@ impl Housekeeper {
                         }
                         _ => self.look(bucket, &change.new),
                     }
+                    if bucket.1 == "customresourcedefinitions" && bucket.0 == "apiextensions.k8s.io" {
+                        self.settle_names(bucket);
+                    }
                 }
                 reached
             }
@@ -79,7 +86,9 @@ impl Housekeeper {
     fn look(&mut self, bucket: &BucketId, object: &Arc<Stored>) {
         if object.deleting {
             self.waiting.insert(object.uid.clone(), (bucket.clone(), object.key.clone()));
-        } else if !object.owners.is_empty() && object.owners.iter().all(|uid| self.api.store.by_uid(uid).is_none()) {
+        } else if !object.owners.is_empty()
+            && object.owners.iter().all(|uid| self.api.store.by_uid(uid).is_none())
+        {
             self.delete(bucket, object, background());
         }
     }
@@ -116,6 +125,9 @@ impl Housekeeper {
             if !blocked {
                 self.api.remove_finalizer(&resource, object, Part::Whole, "foregroundDeletion");
             }
+        } else if let Some(protection) = PROTECTIONS.iter().find(|name| has_finalizer(&value, name)) {
+            // Nothing is ever mounted here.
+            self.api.remove_finalizer(&resource, object, Part::Whole, protection);
         } else if resource.is("", "namespaces") {
             self.empty_namespace(&resource, object);
         } else if is_definition(&resource) {
@@ -133,14 +145,32 @@ impl Housekeeper {
         }
     }
 
-    fn empty_definition(&self, resource: &Arc<Resource>, definition: &Stored, value: &Value) {
+    fn empty_definition(&self, resource: &Arc<Resource>, definition: &Arc<Stored>, value: &Value) {
         let bucket = (text(value, "/spec/group").to_owned(), text(value, "/spec/names/plural").to_owned());
+        let now = crate::api::seconds(jiff::Timestamp::now());
         let objects = self.api.store.list(&bucket, "").objects;
+        if objects.is_empty() {
+            self.api.amend(resource, definition, |crd| crd::mark_instances_deleted(crd, &now));
+            return;
+        }
+        self.api.amend(resource, definition, |crd| crd::mark_deleting_instances(crd, &now));
         for object in objects.iter().filter(|o| !o.deleting) {
             self.delete(&bucket, object, background());
         }
-        if self.api.store.list(&bucket, "").objects.is_empty() {
-            self.api.remove_finalizer(resource, definition, Part::Whole, crd::CLEANUP_FINALIZER);
+    }
+
+    /// A definition has come, changed or gone: names may be free for others, or taken.
+    fn settle_names(&self, bucket: &BucketId) {
+        let Some(resource) = self.api.registry.stored_in(bucket) else { return };
+        let now = crate::api::seconds(jiff::Timestamp::now());
+        let all = self.api.store.list(bucket, "").objects;
+        for definition in &all {
+            let others: Vec<Value> =
+                all.iter().filter(|o| o.uid != definition.uid).map(|o| o.value()).collect();
+            self.api.amend(&resource, definition, |crd| {
+                let status = crd::status(crd, &others, &now);
+                crd["status"] = status;
+            });
         }
     }
 
@@ -157,14 +187,15 @@ impl Housekeeper {
         let Some(resource) = self.api.registry.stored_in(bucket) else { return };
         debug_assert_eq!(bucket_of(&resource), *bucket);
         let options = WriteOptions { manager: OWN_MANAGER.into(), ..Default::default() };
-        let result = self.api.update(&resource, &object.namespace, &object.name, Part::Whole, &options, |current| {
-            let mut new = current.cloned().unwrap_or_default();
-            let meta = metadata_mut(&mut new);
-            if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
-                owners.retain(|o| text(o, "/uid") != owner);
-            }
-            Ok(new)
-        });
+        let result =
+            self.api.update(&resource, &object.namespace, &object.name, Part::Whole, &options, |current| {
+                let mut new = current.cloned().unwrap_or_default();
+                let meta = metadata_mut(&mut new);
+                if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
+                    owners.retain(|o| text(o, "/uid") != owner);
+                }
+                Ok(new)
+            });
         if let Err(error) = result {
             tracing::debug!(object = %object.key, message = %error.message, "reference stays");
         }

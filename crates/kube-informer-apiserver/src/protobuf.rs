@@ -49,7 +49,8 @@ fn document(body: &[u8], depth: usize) -> Result<Value, String> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     // Options come with the version of the group that they are sent to.
     let schema = kinds::kind(group, version, &kind).or_else(|| kinds::kind("", "v1", &kind));
-    let schema = schema.ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))?;
+    let schema =
+        schema.ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))?;
     let reader = Reader { set: &schema.set };
     let mut object = Map::new();
     reader.message(schema.node, &[], raw, &mut object, depth)?;
@@ -88,7 +89,8 @@ impl<'a> Iterator for Fields<'a> {
 impl<'a> Fields<'a> {
     fn field(&mut self) -> Result<(u32, Wire<'a>), String> {
         let tag = self.varint()?;
-        let number = u32::try_from(tag >> 3).ok().filter(|n| *n > 0).ok_or("a field with an illegal number")?;
+        let number =
+            u32::try_from(tag >> 3).ok().filter(|n| *n > 0).ok_or("a field with an illegal number")?;
         let wire = match tag & 7 {
             0 => Wire::Varint(self.varint()?),
             1 => Wire::Fixed64(u64::from_le_bytes(self.array()?)),

@@ -71,7 +71,11 @@ impl FieldError {
         Self { kind: FieldErrorKind::Required, field: field.into(), value: None, detail: detail.into() }
     }
 
-    pub(crate) fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+    pub(crate) fn invalid(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
         let (field, detail) = (field.into(), detail.into());
         Self { kind: FieldErrorKind::Invalid, field, value: Some(value.into()), detail }
     }
@@ -190,7 +194,8 @@ impl ApiError {
     }
 
     pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
+        let message =
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
         Self::new(409, "Conflict", message).about(group, plural, name)
     }
 

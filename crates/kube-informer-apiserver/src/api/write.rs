@@ -55,9 +55,9 @@ impl Api {
         } else {
             meta.remove("namespace");
         }
-        let generated = text(&object, "/metadata/name").is_empty()
-            && !text(&object, "/metadata/generateName").is_empty();
-        if text(&object, "/metadata/resourceVersion") != "" {
+        let generated =
+            text(&object, "/metadata/name").is_empty() && !text(&object, "/metadata/generateName").is_empty();
+        if !text(&object, "/metadata/resourceVersion").is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
         // A generated name may be taken: another one is tried, as the real server does.
@@ -161,7 +161,9 @@ impl Api {
                 }
                 let object = change(None)?;
                 check_identity(resource, namespace, name, &object)?;
-                if text(&object, "/metadata/uid") != "" || text(&object, "/metadata/resourceVersion") != "" {
+                if !text(&object, "/metadata/uid").is_empty()
+                    || !text(&object, "/metadata/resourceVersion").is_empty()
+                {
                     return Err(missing());
                 }
                 match self.create(resource, namespace, object, options) {
@@ -179,7 +181,8 @@ impl Api {
                 Err(Failed::Refused(error)) => return Err(error),
             }
         }
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Err(ApiError::conflict(&resource.group, &resource.plural, name, why))
     }
 
@@ -196,7 +199,8 @@ impl Api {
         // Unconditional writes carry no version; the rest of the pipeline sees the one they are based on.
         if text(&new, "/metadata/resourceVersion").is_empty() {
             if !strategy::allows_unconditional_update(resource) {
-                let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+                let error =
+                    FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
                 return Err(ApiError::invalid(&resource.group, &resource.kind, &seen.name, &[error]).into());
             }
             metadata_mut(&mut new).insert("resourceVersion".into(), seen.revision.to_string().into());
@@ -240,7 +244,7 @@ impl Api {
     }
 
     /// Serves what a stored definition describes.
-    fn serve(&self, resource: &Resource, stored: &Stored) {
+    pub(super) fn serve(&self, resource: &Resource, stored: &Stored) {
         if !is_definition(resource) {
             return;
         }
@@ -248,7 +252,9 @@ impl Api {
         match crd::resources(&definition) {
             Ok(resources) if crd::is_served(&definition) => self.registry.set_custom(&stored.name, resources),
             Ok(_) => self.registry.remove_custom(&stored.name),
-            Err(error) => tracing::warn!(definition = %stored.name, %error, "stored definition cannot be served"),
+            Err(error) => {
+                tracing::warn!(definition = %stored.name, %error, "stored definition cannot be served");
+            }
         }
     }
 

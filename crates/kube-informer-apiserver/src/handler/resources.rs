@@ -11,6 +11,7 @@ use super::{Asked, Handler, Reply, content_type};
 use crate::admission::{self, FieldValidation};
 use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
 use crate::body::Body;
+use crate::crd;
 use crate::kinds::Resource;
 use crate::listing;
 use crate::negotiate::{self, Answer};
@@ -39,8 +40,16 @@ impl Handler {
             return Err(ApiError::unknown_path());
         }
         let at = At { asked, target, resource };
+        let mut reply = self.verb(&at).await?;
+        // A version that its definition calls deprecated.
+        reply.warnings.extend(at.resource.custom.iter().flat_map(|custom| custom.warnings.iter().cloned()));
+        Ok(reply)
+    }
+
+    async fn verb(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let (asked, target) = (at.asked, at.target);
         if !at.target.subresource.is_empty() {
-            return self.subresource(&at).await;
+            return self.subresource(at).await;
         }
         let watch = at.target.watch || asked.query.flag("watch");
         let verb = match (asked.method, target.name.is_empty()) {
@@ -54,18 +63,19 @@ impl Handler {
             (&Method::DELETE, true) => "deletecollection",
             _ => return Err(ApiError::method_not_allowed()),
         };
-        if !at.resource.verbs.iter().any(|v| v == verb) {
+        // A definition on its way out shows fewer verbs, but takes all on what exists.
+        if resource_lacks(&at.resource, verb) {
             return Err(ApiError::method_not_allowed());
         }
         match verb {
-            "watch" => self.watch(&at).await,
-            "list" => self.list(&at).await,
-            "get" => self.get(&at).await,
-            "create" => self.create(&at),
-            "update" => self.update(&at, Part::Whole),
-            "patch" => self.patch(&at, Part::Whole),
-            "delete" => self.delete(&at),
-            _ => self.delete_collection(&at),
+            "watch" => self.watch(at).await,
+            "list" => self.list(at).await,
+            "get" => self.get(at).await,
+            "create" => self.create(at),
+            "update" => self.update(at, Part::Whole),
+            "patch" => self.patch(at, Part::Whole),
+            "delete" => self.delete(at),
+            _ => self.delete_collection(at),
         }
     }
 
@@ -123,8 +133,17 @@ impl Handler {
             return Err(ApiError::method_not_allowed());
         }
         let options = at.write_options("CreateOptions")?;
-        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("CreateOptions")?)?;
-        if !at.resource.verbs.iter().any(|v| v == "get") {
+        let validation = at.field_validation("CreateOptions")?;
+        let (object, mut warnings) = admission::read(&at.resource, at.asked.body, validation)?;
+        if admission::is_definition(&at.resource) {
+            warnings.extend(crd::warnings_of_definition(&object, None));
+        }
+        if at.resource.custom.is_some() && !at.resource.verbs.iter().any(|v| v == "create") {
+            let why = "create not allowed while custom resource definition is terminating";
+            let name = text(&object, "/metadata/name");
+            return Err(ApiError::forbidden(&at.resource.group, &at.resource.plural, name, why));
+        }
+        if resource_lacks(&at.resource, "get") {
             return Ok(Reply::value(201, &self.review(&at.resource, object, &at.asked.user)));
         }
         let stored = self.api.create(&at.resource, &at.target.namespace, object, &options)?;
@@ -134,10 +153,17 @@ impl Handler {
     fn update(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
         at.check_media()?;
         let options = at.write_options("UpdateOptions")?;
-        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("UpdateOptions")?)?;
+        let validation = at.field_validation("UpdateOptions")?;
+        let (object, read_warnings) = admission::read(&at.resource, at.asked.body, validation)?;
+        let mut warnings = Vec::new();
         let (namespace, name) = (&at.target.namespace, &at.target.name);
-        let (stored, created) =
-            self.api.update(&at.resource, namespace, name, part, &options, |_| Ok(object.clone()))?;
+        let (stored, created) = self.api.update(&at.resource, namespace, name, part, &options, |old| {
+            warnings.clone_from(&read_warnings);
+            if admission::is_definition(&at.resource) {
+                warnings.extend(crd::warnings_of_definition(&object, old));
+            }
+            Ok(object.clone())
+        })?;
         Ok(at.reply(if created { 201 } else { 200 }, &stored)?.with_warnings(warnings))
     }
 
@@ -153,7 +179,8 @@ impl Handler {
                 return Err(ApiError::not_found(&at.resource.group, &at.resource.plural, name));
             };
             let mut new = patch.apply(object, schema)?;
-            let unknown = admission::conform(&at.resource, &mut new)?;
+            let mut unknown = patch.unknown_fields();
+            unknown.extend(admission::conform(&at.resource, &mut new)?);
             warnings = admission::complain(&at.resource, unknown, validation)?;
             Ok(new)
         })?;
@@ -167,17 +194,20 @@ impl Handler {
             Deleted::Going(object) => {
                 let cascade_asked = options.how.orphan_dependents == Some(false);
                 at.reply(if cascade_asked { 202 } else { 200 }, &object)
-            },
+            }
             Deleted::Gone(object) if returns_deleted_object(resource) => at.reply(200, &object),
             Deleted::Gone(object) => {
                 let mut details = json!({ "name": name, "kind": resource.plural, "uid": object.uid });
                 if !resource.group.is_empty() {
                     details["group"] = resource.group.clone().into();
                 }
-                Ok(Reply::value(200, &json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                    "details": details,
-                })))
+                Ok(Reply::value(
+                    200,
+                    &json!({
+                        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                        "details": details,
+                    }),
+                ))
             }
         }
     }
@@ -228,7 +258,9 @@ impl Handler {
             None => {
                 let scale = admission::parse("Scale", at.asked.body)?;
                 let given = text(&scale, "/metadata/name");
-                if given.is_empty() || given == name { Ok(scale) } else {
+                if given.is_empty() || given == name {
+                    Ok(scale)
+                } else {
                     Err(ApiError::bad_request(format!(
                         "the name of the object ({given}) does not match the name on the URL ({name})"
                     )))
@@ -246,7 +278,9 @@ impl Handler {
             ("pods", "binding") => {
                 Ok(Reply::value(201, &self.api.bind(&at.resource, namespace, of, &body()?, &options)?))
             }
-            ("pods", "eviction") => Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?)),
+            ("pods", "eviction") => {
+                Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?))
+            }
             ("serviceaccounts", "token") => {
                 self.api.get(&at.resource, namespace, of)?;
                 Ok(Reply::value(201, &self.service_account_token(namespace, of, body()?)))
@@ -254,6 +288,11 @@ impl Handler {
             _ => Err(ApiError::method_not_allowed()),
         }
     }
+}
+
+/// Reviews can only be created, for one. Custom objects can be done everything with.
+fn resource_lacks(resource: &Resource, verb: &str) -> bool {
+    resource.custom.is_none() && !resource.verbs.iter().any(|v| v == verb)
 }
 
 /// The last state of these kinds is the answer to their deletion; of others it is a `Status`.
@@ -268,7 +307,8 @@ fn returns_deleted_object(resource: &Resource) -> bool {
         "serviceaccounts",
         "services",
     ];
-    resource.group.is_empty() && CORE.contains(&resource.plural.as_str()) || resource.group == "storage.k8s.io"
+    resource.group.is_empty() && CORE.contains(&resource.plural.as_str())
+        || resource.group == "storage.k8s.io"
 }
 
 /// A request and the resource that it is about.
@@ -286,6 +326,14 @@ enum Patch {
 }
 
 impl Patch {
+    /// What strict validation has to say of the patch itself.
+    fn unknown_fields(&self) -> Vec<String> {
+        match self {
+            Self::Json(operations) => patch::unknown_op_fields(operations),
+            Self::Merge(_) | Self::Strategic(_) => Vec::new(),
+        }
+    }
+
     fn apply(&self, object: &Value, schema: Option<&Schema>) -> Result<Value, ApiError> {
         let mut new = object.clone();
         let result = match self {
@@ -325,19 +373,18 @@ impl At<'_> {
     }
 
     fn read_patch(&self) -> Result<Patch, ApiError> {
-        let json = || -> Result<Value, ApiError> {
-            serde_json::from_slice(self.asked.body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
-        };
+        let json = || Ok::<_, ApiError>(patch::parse(self.asked.body)?);
         let custom = self.resource.custom.is_some();
         match content_type(self.asked.headers).as_str() {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
             "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
             "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),
-            "application/apply-patch+yaml" => {
-                Err(ApiError::unsupported_media_type("server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch"))
+            "application/apply-patch+yaml" => Err(ApiError::unsupported_media_type(
+                "server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch",
+            )),
+            _ if custom => {
+                Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"]))
             }
-            _ if custom => Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"])),
             _ => Err(unknown_format(&[
                 "application/json-patch+json",
                 "application/merge-patch+json",
@@ -359,7 +406,8 @@ impl At<'_> {
         };
         let manager = match query.get("fieldManager") {
             "" => {
-                let agent = self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
+                let agent =
+                    self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
                 let first = agent.split('/').next().unwrap_or_default();
                 if first.is_empty() { "unknown".to_owned() } else { first.chars().take(128).collect() }
             }

@@ -308,7 +308,8 @@ fn deletes_go_the_way_they_go_on_the_real_server() {
 
 fn custom(status: bool) -> Resource {
     let mut custom = resource("example.com", "widgets");
-    custom.custom = Some(std::sync::Arc::new(crate::crd::CustomResource {}));
+    custom.custom =
+        Some(std::sync::Arc::new(crate::crd::CustomResource { status: true, ..Default::default() }));
     if !status {
         custom.subresources.clear();
     }

@@ -311,6 +311,12 @@ impl Rule {
         before >= self.skip && self.times.is_none_or(|times| before - self.skip < times)
     }
 
+    /// True if no further request can meet it.
+    pub(crate) fn is_used_up(&self) -> bool {
+        let matched = self.matched.load(Ordering::Relaxed);
+        self.times.is_some_and(|times| matched >= self.skip.saturating_add(times))
+    }
+
     pub(crate) fn act(&self) {
         self.state.send_modify(|state| state.applied += 1);
     }

@@ -124,8 +124,7 @@ impl Relay {
     async fn data(&mut self, mut data: Bytes) -> Result<(), End> {
         self.split_if_needed();
         match &mut self.objects {
-            Objects::Opaque => self.deliver(data).await,
-            Objects::List(scanner) => {
+            Objects::List(scanner) if self.faults.iter().any(|fault| fault.inside().is_some()) => {
                 let sent = self.sent;
                 let faults = &mut self.faults;
                 scanner.feed(&data, |item, at| {
@@ -137,6 +136,7 @@ impl Relay {
                 });
                 self.deliver(data).await
             }
+            Objects::Opaque | Objects::List(_) => self.deliver(data).await,
             Objects::Followed(_, tracker) => {
                 if self.faults.iter().any(Live::looks_at_events) {
                     // In the middle of a frame: pass its rest, then look at the next.

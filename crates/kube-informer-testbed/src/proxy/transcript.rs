@@ -317,7 +317,8 @@ impl Requests {
         Ok(found)
     }
 
-    /// Awaits a condition on the whole transcript.
+    /// Awaits a condition on the whole transcript. Like every condition here, it
+    /// is asked under the transcript's lock: it must not ask the transcript.
     pub async fn wait_until(
         &self,
         mut condition: impl FnMut(&VecDeque<Request>) -> bool,
