@@ -49,6 +49,9 @@ mod selector;
 mod store;
 mod watch;
 
+// Who does something about it.
+mod simulator;
+
 // The way out.
 mod body;
 mod render;
@@ -58,3 +61,4 @@ mod table;
 pub use self::body::Body;
 pub use self::server::{Builder, Server, ServerError, Stats};
 pub use self::service::Service;
+pub use self::simulator::Simulation;
