@@ -211,6 +211,8 @@ fn prepare(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
         (Some(old), Part::Whole | Part::Scale) => strategy::prepare_update(resource, old, object),
         (Some(old), Part::Status) => strategy::prepare_status_update(resource, old, object, writer.now),
         (Some(old), Part::Finalize) => strategy::prepare_finalize(old, object),
+        // The server makes the change itself: there is nothing of the client's to put right.
+        (Some(_), Part::Binding) => {}
     }
     if is_definition(resource) && writer.part == Part::Whole {
         crd::prepare_definition(object, writer.old);
@@ -218,7 +220,7 @@ fn prepare(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
 }
 
 fn validate(resource: &Resource, object: &Value, writer: &Writer<'_>) -> Vec<FieldError> {
-    let of_status = writer.part == Part::Status;
+    let of_status = matches!(writer.part, Part::Status | Part::Binding);
     let mut errors = match writer.old {
         None => validation::create(resource, object),
         Some(old) if of_status => validation::update_status(resource, old, object),

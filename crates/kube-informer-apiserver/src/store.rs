@@ -72,7 +72,8 @@ struct Bucket {
 
 struct State {
     revision: u64,
-    buckets: HashMap<BucketId, Bucket>,
+    /// Sorted, so that who goes through all of them does so in the same order every time.
+    buckets: BTreeMap<BucketId, Bucket>,
     /// Dependents by the UID of their owner.
     dependents: HashMap<String, BTreeSet<(BucketId, String)>>,
     uids: HashMap<String, (BucketId, String)>,
@@ -91,7 +92,7 @@ impl Store {
     /// A store that remembers `window` changes per resource.
     pub(crate) fn new(window: usize) -> Self {
         let state =
-            State { revision: 1, buckets: HashMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
+            State { revision: 1, buckets: BTreeMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
         let (newest, _) = watch::channel(1);
         Self { state: RwLock::new(state), window: window.max(1), serialised: Arc::default(), newest }
     }
