@@ -161,6 +161,8 @@ pub(crate) struct Watch {
     /// An initial-events-end bookmark is still owed.
     owes_end: bool,
     position: u64,
+    /// Where it started has not been checked yet.
+    unchecked: bool,
     pending: VecDeque<Bytes>,
     grown: channel::Receiver<Option<u64>>,
     stopping: channel::Receiver<bool>,
@@ -193,6 +195,7 @@ impl Watch {
             owes_headers: true,
             owes_end: request.start == Start::InitialEvents && request.bookmarks,
             position,
+            unchecked: matches!(request.start, Start::After(_)),
             pending: VecDeque::new(),
             grown,
             stopping,
@@ -228,7 +231,12 @@ impl Watch {
     fn read_log(&mut self) -> bool {
         // Marked as seen before the log is read: what is added later wakes us again.
         let gone = self.grown.borrow_and_update().is_none();
-        match self.store.changes(&self.request.bucket, self.position, BATCH) {
+        let (bucket, position) = (&self.request.bucket, self.position);
+        let startable = match std::mem::take(&mut self.unchecked) {
+            true => self.store.check_start(bucket, position),
+            false => Ok(()),
+        };
+        match startable.and_then(|()| self.store.changes(bucket, position, BATCH)) {
             Ok((changes, reached)) => {
                 let any = !changes.is_empty();
                 for change in &changes {
@@ -244,7 +252,6 @@ impl Watch {
                 any || gone
             }
             Err(TooOld { oldest }) => {
-                let position = self.position;
                 let error = ApiError::expired(format!("too old resource version: {position} ({oldest})"));
                 self.pending.push_back(frame("ERROR", error.to_json().to_string().as_bytes()));
                 self.ended = true;
@@ -262,11 +269,15 @@ impl Watch {
             grown = self.grown.changed() => if grown.is_err() { self.ended = true },
             () = tokio::time::sleep_until(bookmark_at.min(self.deadline)) => {
                 if self.request.bookmarks {
-                    let bookmark = self.bookmark(false);
-                    self.pending.push_back(bookmark);
+                    // The server may have got further without a change of this resource: a bookmark says so.
+                    self.read_log();
+                    if !self.ended {
+                        let bookmark = self.bookmark(false);
+                        self.pending.push_back(bookmark);
+                    }
                     self.next_bookmark = Instant::now() + self.request.bookmark_interval;
                 }
-                self.ended = Instant::now() >= self.deadline;
+                self.ended |= Instant::now() >= self.deadline;
             }
         }
     }
@@ -327,3 +338,6 @@ impl Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
