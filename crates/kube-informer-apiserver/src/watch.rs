@@ -161,8 +161,6 @@ pub(crate) struct Watch {
     /// An initial-events-end bookmark is still owed.
     owes_end: bool,
     position: u64,
-    /// Where it started has not been checked yet.
-    unchecked: bool,
     pending: VecDeque<Bytes>,
     grown: channel::Receiver<Option<u64>>,
     stopping: channel::Receiver<bool>,
@@ -188,14 +186,17 @@ impl Watch {
                 (objects, listing.revision)
             }
         };
+        let too_old = match request.start {
+            Start::After(revision) => store.check_start(&request.bucket, revision).err(),
+            _ => None,
+        };
         let now = Instant::now();
-        Self {
+        let mut watch = Self {
             store: Arc::clone(store),
             initial: initial.into_iter(),
             owes_headers: true,
             owes_end: request.start == Start::InitialEvents && request.bookmarks,
             position,
-            unchecked: matches!(request.start, Start::After(_)),
             pending: VecDeque::new(),
             grown,
             stopping,
@@ -203,7 +204,11 @@ impl Watch {
             next_bookmark: now + request.bookmark_interval,
             ended: false,
             request,
+        };
+        if let Some(too_old) = too_old {
+            watch.expire(too_old);
         }
+        watch
     }
 
     /// The next frame; `None` at the end.
@@ -231,12 +236,7 @@ impl Watch {
     fn read_log(&mut self) -> bool {
         // Marked as seen before the log is read: what is added later wakes us again.
         let gone = self.grown.borrow_and_update().is_none();
-        let (bucket, position) = (&self.request.bucket, self.position);
-        let startable = match std::mem::take(&mut self.unchecked) {
-            true => self.store.check_start(bucket, position),
-            false => Ok(()),
-        };
-        match startable.and_then(|()| self.store.changes(bucket, position, BATCH)) {
+        match self.store.changes(&self.request.bucket, self.position, BATCH) {
             Ok((changes, reached)) => {
                 let any = !changes.is_empty();
                 for change in &changes {
@@ -251,13 +251,19 @@ impl Watch {
                 }
                 any || gone
             }
-            Err(TooOld { oldest }) => {
-                let error = ApiError::expired(format!("too old resource version: {position} ({oldest})"));
-                self.pending.push_back(frame("ERROR", error.to_json().to_string().as_bytes()));
-                self.ended = true;
+            Err(too_old) => {
+                self.expire(too_old);
                 true
             }
         }
+    }
+
+    /// The last event: the client has to start again.
+    fn expire(&mut self, TooOld { oldest }: TooOld) {
+        let position = self.position;
+        let error = ApiError::expired(format!("too old resource version: {position} ({oldest})"));
+        self.pending.push_back(frame("ERROR", error.to_json().to_string().as_bytes()));
+        self.ended = true;
     }
 
     /// Until something may have changed.
