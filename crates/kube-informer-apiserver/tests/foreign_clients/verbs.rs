@@ -296,3 +296,16 @@ async fn a_kind_known_only_by_name_can_be_used() {
     assert_eq!(made.data["spec"]["size"], 1);
     assert_eq!(api.list(&ListParams::default()).await.unwrap().items.len(), 1);
 }
+
+#[tokio::test]
+async fn an_object_without_a_namespace_is_in_that_of_the_request() {
+    let (_server, client) = in_process().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    maps.create(&post(), &config_map("one", &[])).await.unwrap();
+    let replaced = maps.replace("one", &post(), &config_map("one", &[("a", "1")])).await.unwrap();
+    assert_eq!(replaced.namespace().as_deref(), Some("default"));
+    let mut elsewhere = config_map("one", &[]);
+    elsewhere.metadata.namespace = Some("kube-system".into());
+    assert_eq!(refusal(maps.replace("one", &post(), &elsewhere).await), (400, "BadRequest".into()));
+    assert_eq!(refusal(maps.replace("one", &post(), &config_map("two", &[])).await).0, 400);
+}
