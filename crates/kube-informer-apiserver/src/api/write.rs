@@ -21,6 +21,8 @@ use crate::{convert, crd, strategy};
 /// How often a write without a version starts again when others are faster.
 const ATTEMPTS: usize = 64;
 
+const OTHER_NAMESPACE: &str =
+    "the namespace of the provided object does not match the namespace sent on the request";
 const NOT_A_VERSION: &str = "must be an unsigned integer";
 
 /// How a write is to be done.
@@ -44,9 +46,7 @@ impl Api {
         let meta = metadata_mut(&mut object);
         match meta.get("namespace").and_then(Value::as_str) {
             Some(given) if !given.is_empty() && resource.namespaced && given != namespace => {
-                return Err(ApiError::bad_request(
-                    "the namespace of the provided object does not match the namespace sent on the request",
-                ));
+                return Err(ApiError::bad_request(OTHER_NAMESPACE));
             }
             _ => {}
         }
@@ -159,8 +159,8 @@ impl Api {
                 if part != Part::Whole || !strategy::allows_create_on_update(resource) {
                     return Err(missing());
                 }
-                let object = change(None)?;
-                check_identity(resource, namespace, name, &object)?;
+                let mut object = change(None)?;
+                identify(resource, namespace, name, &mut object)?;
                 if !text(&object, "/metadata/uid").is_empty()
                     || !text(&object, "/metadata/resourceVersion").is_empty()
                 {
@@ -172,8 +172,8 @@ impl Api {
                 }
             };
             let old = seen.value_as(resource);
-            let new = change(Some(&old))?;
-            check_identity(resource, namespace, name, &new)?;
+            let mut new = change(Some(&old))?;
+            identify(resource, namespace, name, &mut new)?;
             check_version(resource, &seen, &new)?;
             match self.write_over(resource, &seen, &old, new, part, options) {
                 Ok(stored) => return Ok((stored, false)),
@@ -314,32 +314,25 @@ impl From<ApiError> for Failed {
     }
 }
 
-/// The body must be about the object that the path names.
-fn check_identity(resource: &Resource, namespace: &str, name: &str, object: &Value) -> Result<(), ApiError> {
-    let given = text(object, "/metadata/name");
-    if given.is_empty() {
-        let error = FieldError::required("metadata.name", "name must be provided");
-        return match resource.custom {
-            _ if !object.pointer("/metadata").is_some_and(Value::is_object) => {
-                Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]))
-            }
-            _ => Err(ApiError::bad_request(
-                "the name of the object ( based on URL) was undeterminable: name must be provided",
-            )),
-        };
-    }
-    if given != name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
+/// The body must be about the object that the path names; the namespace may be left out.
+fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
-    if resource.namespaced && !given.is_empty() && given != namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the object ({given}) does not match the namespace on the URL ({namespace})"
-        )));
+    if !resource.namespaced {
+        metadata_mut(object).remove("namespace");
+    } else if given.is_empty() {
+        metadata_mut(object).insert("namespace".into(), namespace.into());
+    } else if given != namespace {
+        return Err(ApiError::bad_request(OTHER_NAMESPACE));
     }
-    Ok(())
+    match text(object, "/metadata/name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given if given != name => Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The version and UID that a client names must be those of the object.
