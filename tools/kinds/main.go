@@ -1,5 +1,6 @@
 // Prints what JSON encoding does with the Go types of the built-in kinds: field names, types, pointers,
-// omitempty and omitzero, embedded structs, patch tags and types that decode themselves.
+// omitempty and omitzero, embedded structs, patch tags, types that decode themselves; and the numbers that
+// fields have in protobuf.
 //
 // OpenAPI does not say these things, and an object's stored form depends on them. `cargo xtask kinds`
 // runs this in the module of the real servers, so that the types are exactly theirs.
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,6 +30,8 @@ type place struct {
 	// Of a list or a map.
 	Elem    *place `json:"elem,omitempty"`
 	Pointer bool   `json:"pointer,omitempty"`
+	// A named list that is a message of its own in protobuf, with the items as field 1.
+	Wrapped bool `json:"wrapped,omitempty"`
 }
 
 type field struct {
@@ -36,9 +40,11 @@ type field struct {
 	OmitEmpty bool   `json:"omitEmpty,omitempty"`
 	OmitZero  bool   `json:"omitZero,omitempty"`
 	// Go names of the embedded structs that it sits in.
-	Via           []string `json:"via,omitempty"`
-	PatchStrategy string   `json:"patchStrategy,omitempty"`
-	PatchMergeKey string   `json:"patchMergeKey,omitempty"`
+	Via []string `json:"via,omitempty"`
+	// Protobuf field numbers: of the embedded structs that it sits in, then its own. Empty: not on the wire.
+	Numbers       []int  `json:"numbers,omitempty"`
+	PatchStrategy string `json:"patchStrategy,omitempty"`
+	PatchMergeKey string `json:"patchMergeKey,omitempty"`
 }
 
 type structure struct {
@@ -58,6 +64,7 @@ var out = output{Kinds: map[string]string{}, Types: map[string]structure{}}
 
 var (
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	marshaler   = reflect.TypeFor[interface{ Marshal() ([]byte, error) }]()
 	modelNamer  = reflect.TypeFor[interface{ OpenAPIModelName() string }]()
 )
 
@@ -108,13 +115,13 @@ func define(t reflect.Type) string {
 	out.Types[name] = structure{} // Types refer to themselves.
 	result := structure{Go: t.String(), Custom: reflect.PointerTo(t).Implements(unmarshaler), Fields: []field{}}
 	if t.Kind() == reflect.Struct && !result.Custom {
-		collect(t, nil, &result.Fields)
+		collect(t, nil, []int{}, &result.Fields)
 	}
 	out.Types[name] = result
 	return name
 }
 
-func collect(t reflect.Type, via []string, fields *[]field) {
+func collect(t reflect.Type, via []string, numbers []int, fields *[]field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, tagged := f.Tag.Lookup("json")
@@ -123,7 +130,7 @@ func collect(t reflect.Type, via []string, fields *[]field) {
 			continue
 		}
 		if f.Anonymous && parts[0] == "" && f.Type.Kind() == reflect.Struct {
-			collect(f.Type, append(append([]string{}, via...), f.Name), fields)
+			collect(f.Type, append(append([]string{}, via...), f.Name), number(f, numbers), fields)
 			continue
 		}
 		name := parts[0]
@@ -134,6 +141,7 @@ func collect(t reflect.Type, via []string, fields *[]field) {
 			Name:          name,
 			Type:          describe(f.Type),
 			Via:           via,
+			Numbers:       number(f, numbers),
 			PatchStrategy: f.Tag.Get("patchStrategy"),
 			PatchMergeKey: f.Tag.Get("patchMergeKey"),
 		}
@@ -150,6 +158,19 @@ func collect(t reflect.Type, via []string, fields *[]field) {
 		}
 		*fields = append(*fields, one)
 	}
+}
+
+// The way to a field on the wire; nil where it, or what it sits in, is not there.
+func number(f reflect.StructField, outer []int) []int {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if outer == nil || len(parts) < 2 {
+		return nil
+	}
+	own, err := strconv.Atoi(parts[1])
+	if err != nil {
+		fail(fmt.Errorf("%s: %w", f.Name, err))
+	}
+	return append(append([]int{}, outer...), own)
 }
 
 func describe(t reflect.Type) place {
@@ -186,6 +207,7 @@ func describe(t reflect.Type) place {
 		p.Kind = "list"
 		elem := describe(t.Elem())
 		p.Elem = &elem
+		p.Wrapped = t.Name() != "" && reflect.PointerTo(t).Implements(marshaler)
 	case reflect.Map:
 		p.Kind = "map"
 		elem := describe(t.Elem())

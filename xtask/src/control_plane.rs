@@ -141,7 +141,8 @@ async fn status(dir: &Path) -> Result<()> {
     if record.is_up() {
         let cluster = Cluster::open(dir).await?;
         let ready = match cluster.endpoint().get("/readyz").await {
-            Ok(answer) => format!("/readyz says {}", answer.text()),
+            Ok(answer) if answer.text() == "ok" => "ready".to_owned(),
+            Ok(answer) => format!("not ready:\n{}", answer.text().trim()),
             Err(error) => format!("{error:#}"),
         };
         println!("up: {}, {ready}", record.url);

@@ -307,6 +307,11 @@ impl Table<'_> {
         if bits != 2 {
             row.insert("o".into(), bits.into());
         }
+        match array(field, "numbers") {
+            [] => {}
+            [one] => drop(row.insert("p".into(), one.clone())),
+            _ => drop(row.insert("p".into(), field["numbers"].clone())),
+        }
         if !field["via"].is_null() {
             let via: Vec<&str> = array(field, "via").iter().filter_map(Value::as_str).collect();
             row.insert("via".into(), via.join(".").into());
@@ -331,7 +336,7 @@ impl Table<'_> {
     }
 
     /// A type: a row number, `"string"`, `"string:v1.Protocol"` (with its Go name where that differs),
-    /// or `[list or map, element, element is a pointer, Go name]`.
+    /// or `[list or map, element, Go name where it is another, true if it is a message in protobuf]`.
     fn place(&mut self, place: &Value) -> Result<Value> {
         let (kind, go) = (text(place, "kind"), text(place, "go"));
         Ok(match kind {
@@ -343,6 +348,9 @@ impl Table<'_> {
                 let mut parts = vec![Value::from(kind), self.place(elem)?];
                 if go != format!("{prefix}{star}{}", text(elem, "go")) {
                     parts.push(go.into());
+                }
+                if place["wrapped"] == true {
+                    parts.push(true.into());
                 }
                 ensure!(star.is_empty(), "{go}: elements that are pointers are not foreseen");
                 parts.into()

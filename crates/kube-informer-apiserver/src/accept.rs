@@ -67,7 +67,8 @@ pub(crate) async fn run(
 }
 
 fn rebind(address: std::net::SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
+    let socket =
+        if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(1024)

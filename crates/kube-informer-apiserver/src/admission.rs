@@ -147,32 +147,44 @@ pub(crate) fn admit(
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
     default(resource, object);
+    // Ownership is about what the client sent and the defaults, not about what the server adds below.
+    own(resource, object, writer);
     match writer.old {
         None => strategy::admission::create(resource, object, around.objects)?,
         Some(old) if writer.part == Part::Whole => strategy::admission::update(resource, old, object),
         Some(_) => {}
     }
     let is_service = resource.is("", "services") && writer.part != Part::Status;
-    let mut errors = if is_service { service::normalise(writer.old, object) } else { Vec::new() };
+    if is_service {
+        let errors = service::normalise(writer.old, object);
+        refuse(resource, object, &errors)?;
+    }
     prepare(resource, object, writer);
     normalise(resource, object);
-    errors.extend(validate(resource, object, writer));
+    let errors = validate(resource, object, writer);
     refuse(resource, object, &errors)?;
     if is_service {
         let errors = service::allocate(object, around.allocator);
         refuse(resource, object, &errors)?;
     }
-    if is_definition(resource) && writer.part != Part::Status {
+    if resource.custom.is_some() {
+        crd::normalize_numbers(object);
+    }
+    if is_definition(resource) && writer.part == Part::Whole {
         let others = (around.definitions)();
         object["status"] = crd::status(object, &others, &crate::api::seconds(writer.now));
     }
+    Ok(())
+}
+
+/// Sets `managedFields`.
+fn own(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
     let now = crate::api::seconds(writer.now);
     let api_version = resource.api_version();
     let subresource = writer.part.name();
     let write = Write { manager: writer.manager, api_version: &api_version, subresource, now: &now };
     let resets = managed_fields::reset_fields(resource, subresource);
     managed_fields::update(writer.old, object, write, resets, resource.schema.as_ref());
-    Ok(())
 }
 
 fn default(resource: &Resource, object: &mut Value) {
@@ -204,7 +216,7 @@ fn validate(resource: &Resource, object: &Value, writer: &Writer<'_>) -> Vec<Fie
     let of_status = writer.part == Part::Status;
     let mut errors = match writer.old {
         None => validation::create(resource, object),
-        Some(old) if of_status => validation::status_update(resource, old, object),
+        Some(old) if of_status => validation::update_status(resource, old, object),
         Some(old) => validation::update(resource, old, object),
     };
     if resource.custom.is_some() {

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
-pub(crate) use self::delete::{DeleteOptions, Deleted};
 use self::addresses::Addresses;
+pub(crate) use self::delete::{DeleteOptions, Deleted};
 use self::identity::Identity;
 pub(crate) use self::identity::seconds;
 pub(crate) use self::subresource::Part;
@@ -68,7 +68,12 @@ impl Api {
         self.registry.stored_in(&bucket).ok_or_else(ApiError::unknown_path)
     }
 
-    pub(crate) fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Stored>, ApiError> {
+    pub(crate) fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Stored>, ApiError> {
         let found = self.store.get(&bucket_of(resource), &object::key(namespace, name));
         found.ok_or_else(|| ApiError::not_found(&resource.group, &resource.plural, name))
     }

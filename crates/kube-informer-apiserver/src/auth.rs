@@ -61,7 +61,8 @@ impl Tokens {
 
     pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<User, ApiError> {
         let header = headers.get(AUTHORIZATION).and_then(|h| h.to_str().ok());
-        let token = header.and_then(|h| h.split_once(' ')).filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+        let token =
+            header.and_then(|h| h.split_once(' ')).filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
         match token {
             Some((_, token)) => match self.user(token.trim()) {
                 Some(user) => Ok(user),

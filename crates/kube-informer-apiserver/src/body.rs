@@ -60,9 +60,15 @@ impl http_body::Body for Body {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match &mut self.0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b)))),
-            Kind::Stream(pieces) => pieces.as_mut().poll_next(cx).map(|piece| piece.map(|b| Ok(Frame::data(b)))),
-            Kind::Faulty(pieces) => pieces.as_mut().poll_next(cx).map(|piece| piece.map(|b| b.map(Frame::data))),
+            Kind::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            }
+            Kind::Stream(pieces) => {
+                pieces.as_mut().poll_next(cx).map(|piece| piece.map(|b| Ok(Frame::data(b))))
+            }
+            Kind::Faulty(pieces) => {
+                pieces.as_mut().poll_next(cx).map(|piece| piece.map(|b| b.map(Frame::data)))
+            }
         }
     }
 

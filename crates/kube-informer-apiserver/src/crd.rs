@@ -3,9 +3,16 @@
 //! In: CustomResourceDefinitions (apiextensions.k8s.io/v1) and custom objects, as parsed JSON of any
 //! shape. Out: [`Resource`](crate::kinds::Resource)s to serve, a definition's defaults, errors and
 //! status, and what a write does to a custom object: [`decode`] (metadata read as ObjectMeta, unknown
-//! fields dropped), [`apply_defaults`], [`validate`], [`scale_get`] and [`scale_set`], [`convert`].
+//! fields dropped), [`apply_defaults`], [`validate()`], [`scale_get`] and [`scale_set`], [`convert`].
 //! Messages and causes are those of kube-apiserver; where the real server reports in the random order
 //! of a Go map, this one reports in the order of names.
+//!
+//! The way of a write, in the order of the real server:
+//! - definition: [`default_definition`], [`prepare_definition`], [`validate_definition`] and
+//!   [`warnings_of_definition`]; once stored, [`status()`] of it and of the others in its group. While
+//!   [`is_served`], its [`resources`] exist, and while [`is_established`], they are in discovery.
+//! - custom object: [`decode`], [`apply_defaults`], [`validate()`] (or [`validate_status`]),
+//!   [`normalize_numbers`].
 //!
 //! Every function is total: it never panics, whatever the JSON. Recursion is as deep as the JSON is,
 //! which the parser bounds. Nothing here knows of storage, time or HTTP.
@@ -41,10 +48,10 @@ use json_path::JsonPath;
 
 pub(crate) use check::{validate_definition, warnings_of_definition};
 pub(crate) use definition::{default_definition, prepare_definition};
-pub(crate) use prune::{apply_defaults, decode, prune};
+pub(crate) use prune::{apply_defaults, decode, normalize_numbers, prune};
 pub(crate) use read::{convert, resources};
 pub(crate) use rules::Rules;
-pub(crate) use scale::{scale_get, scale_set};
+pub(crate) use scale::{scale_get, scale_set, scale_to_patch};
 pub(crate) use status::{
     CLEANUP_FINALIZER, is_established, is_served, is_terminating, mark_deleted, mark_deleting_instances,
     mark_instances_deleted, status,

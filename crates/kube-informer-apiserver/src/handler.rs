@@ -19,6 +19,7 @@ use crate::api::Api;
 use crate::auth::{Tokens, User};
 use crate::body::Body;
 use crate::negotiate;
+use crate::protobuf;
 use crate::request::{self, Query, Route};
 use crate::status::ApiError;
 
@@ -65,7 +66,15 @@ impl Reply {
 
     fn body(status: u16, body: Body) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { status, body, text: false, warnings: Vec::new(), retry_after: None, compressible: true, aggregated_discovery: false }
+        Self {
+            status,
+            body,
+            text: false,
+            warnings: Vec::new(),
+            retry_after: None,
+            compressible: true,
+            aggregated_discovery: false,
+        }
     }
 
     fn text(status: u16, text: impl Into<Bytes>) -> Self {
@@ -118,12 +127,24 @@ impl Handler {
             _ => self.tokens.authenticate(&parts.headers)?,
         };
         let query = Query::of(&parts.uri);
+        // From here on a body is JSON, whatever it came as.
+        let json = match content_type(&parts.headers).as_str() {
+            protobuf::MEDIA_TYPE if !body.is_empty() => Some(protobuf::read(body)?.to_string().into()),
+            _ => None,
+        };
+        let body = json.as_ref().unwrap_or(body);
         let asked = Asked { method: &parts.method, headers: &parts.headers, query, body, user };
         match route {
             Route::Resource(target) => self.resource(&asked, &target).await,
             other => self.document(&asked, &other),
         }
     }
+}
+
+/// The media type of a request's body, without parameters.
+fn content_type(headers: &http::HeaderMap) -> String {
+    let header = headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
+    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Writes the headers; compresses where that is wanted and worth it.

@@ -20,6 +20,10 @@ use crate::object::{Stored, metadata_mut};
 use crate::registry::bucket_of;
 use crate::store::{BucketId, ChangeKind};
 
+/// What holds volumes and claims back while they are in use.
+const PROTECTIONS: [&str; 3] =
+    ["kubernetes.io/pv-protection", "kubernetes.io/pvc-protection", "kubernetes.io/vac-protection"];
+
 /// Follows all changes until the server stops.
 pub(crate) async fn run(api: Arc<Api>) {
     let mut stopping = api.stopping();
@@ -79,7 +83,9 @@ impl Housekeeper {
     fn look(&mut self, bucket: &BucketId, object: &Arc<Stored>) {
         if object.deleting {
             self.waiting.insert(object.uid.clone(), (bucket.clone(), object.key.clone()));
-        } else if !object.owners.is_empty() && object.owners.iter().all(|uid| self.api.store.by_uid(uid).is_none()) {
+        } else if !object.owners.is_empty()
+            && object.owners.iter().all(|uid| self.api.store.by_uid(uid).is_none())
+        {
             self.delete(bucket, object, background());
         }
     }
@@ -116,6 +122,9 @@ impl Housekeeper {
             if !blocked {
                 self.api.remove_finalizer(&resource, object, Part::Whole, "foregroundDeletion");
             }
+        } else if let Some(protection) = PROTECTIONS.iter().find(|name| has_finalizer(&value, name)) {
+            // Nothing is ever mounted here.
+            self.api.remove_finalizer(&resource, object, Part::Whole, protection);
         } else if resource.is("", "namespaces") {
             self.empty_namespace(&resource, object);
         } else if is_definition(&resource) {
@@ -157,14 +166,15 @@ impl Housekeeper {
         let Some(resource) = self.api.registry.stored_in(bucket) else { return };
         debug_assert_eq!(bucket_of(&resource), *bucket);
         let options = WriteOptions { manager: OWN_MANAGER.into(), ..Default::default() };
-        let result = self.api.update(&resource, &object.namespace, &object.name, Part::Whole, &options, |current| {
-            let mut new = current.cloned().unwrap_or_default();
-            let meta = metadata_mut(&mut new);
-            if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
-                owners.retain(|o| text(o, "/uid") != owner);
-            }
-            Ok(new)
-        });
+        let result =
+            self.api.update(&resource, &object.namespace, &object.name, Part::Whole, &options, |current| {
+                let mut new = current.cloned().unwrap_or_default();
+                let meta = metadata_mut(&mut new);
+                if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
+                    owners.retain(|o| text(o, "/uid") != owner);
+                }
+                Ok(new)
+            });
         if let Err(error) = result {
             tracing::debug!(object = %object.key, message = %error.message, "reference stays");
         }

@@ -18,6 +18,7 @@ mod handler;
 mod kubeconfig;
 mod listing;
 mod negotiate;
+mod protobuf;
 mod request;
 
 // What exists: kinds as data, their schemas, custom resources.

@@ -69,11 +69,7 @@ pub(crate) fn selection(
     let custom = resource.custom.iter().flat_map(|custom| &custom.selectable_fields);
     let custom: Vec<String> = custom.map(|field| field.name.clone()).collect();
     let fields = fields.map(|fields| fields.for_resource(resource, &custom));
-    let fields = fields.transpose().map_err(|why| {
-        let resource = format!("{}/{}, Resource={}", resource.group, resource.version, resource.plural);
-        let (labels, fields) = (query.get("labelSelector"), query.get("fieldSelector"));
-        bad(format!("Unable to find {resource:?} that match label selector {labels:?}, field selector {fields:?}: {why}"))
-    })?;
+    let fields = fields.transpose().map_err(bad)?;
     let name = (!name.is_empty()).then(|| name.to_owned());
     Ok(Selection { prefix: prefix(namespace), name, labels, fields })
 }
@@ -88,7 +84,9 @@ fn version(text: &str) -> Result<Option<u64>, ApiError> {
         "" => Ok(None),
         text => text.parse().map(Some).map_err(|_| {
             let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            ApiError::bad_request(format!("invalid resource version: resourceVersion: Invalid value: {text:?}: {detail}"))
+            ApiError::bad_request(format!(
+                "invalid resource version: resourceVersion: Invalid value: {text:?}: {detail}"
+            ))
         }),
     }
 }
@@ -104,7 +102,9 @@ pub(crate) async fn start(api: &Api, query: &Query) -> Result<Start, ApiError> {
     }
     if !matching.is_empty() {
         if !asked_initial {
-            errors.push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+            errors.push(forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
         }
         if matching != "NotOlderThan" {
             errors.push(FieldError::not_supported("resourceVersionMatch", matching, &["NotOlderThan"]));
@@ -167,7 +167,9 @@ pub(crate) async fn page(
     if !token.is_empty() {
         let (version, from) = read_token(token)?;
         if !asked.is_empty() && asked != "0" {
-            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
         let listing = match version {
             Some(version) => at(version).map_err(|_| expired_continue(&from))?,
@@ -189,9 +191,8 @@ pub(crate) async fn page(
             reach(api, version).await?;
             let exactly = matching == "Exact" || (matching.is_empty() && limit > 0);
             if exactly {
-                at(version).map_err(|_| {
-                    ApiError::expired("The resourceVersion for the provided list is too old.")
-                })?
+                at(version)
+                    .map_err(|_| ApiError::expired("The resourceVersion for the provided list is too old."))?
             } else {
                 api.store.list(&bucket, &selection.prefix)
             }
@@ -248,7 +249,9 @@ fn write_token(version: Option<u64>, from: &str) -> String {
 
 /// The version (`None`: whatever is newest) and the first key of the next page.
 fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
-    let bad = |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bad = |why: &str| {
+        ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    };
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
     if token["v"] != "meta.k8s.io/v1" {

@@ -86,7 +86,10 @@ mod tests {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(accept(kubectl), Ok(Answer::Table));
         assert_eq!(accept("application/vnd.kubernetes.protobuf, application/json"), Ok(Answer::Object));
-        assert_eq!(accept("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"), Ok(Answer::Metadata));
+        assert_eq!(
+            accept("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"),
+            Ok(Answer::Metadata)
+        );
         assert_eq!(accept("*/*"), Ok(Answer::Object));
         assert_eq!(answer(&HeaderMap::new()), Ok(Answer::Object));
     }

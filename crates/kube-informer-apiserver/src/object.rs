@@ -69,7 +69,12 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Serialises `object`, which carries its final `resourceVersion`.
-    pub(crate) fn new(resource: &Resource, object: &Value, revision: u64, serialised: &Arc<Serialised>) -> Self {
+    pub(crate) fn new(
+        resource: &Resource,
+        object: &Value,
+        revision: u64,
+        serialised: &Arc<Serialised>,
+    ) -> Self {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("/metadata/name");
         let namespace = text("/metadata/namespace");

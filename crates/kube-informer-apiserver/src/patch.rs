@@ -60,6 +60,11 @@ impl From<PatchError> for ApiError {
     }
 }
 
+/// Reads the body of a patch request.
+pub(crate) fn parse(body: &[u8]) -> Result<Value, PatchError> {
+    serde_json::from_slice(body).map_err(|_| PatchError::Malformed("invalid JSON patch".to_owned()))
+}
+
 /// RFC 7386: nulls remove, objects merge, everything else replaces.
 ///
 /// Where a whole value is taken from the patch because there was nothing to merge it with, nulls inside

@@ -48,16 +48,24 @@ pub(crate) fn list(
             let values: Vec<Value> = objects.iter().map(|o| o.value_as(resource)).collect();
             return Body::whole(table(resource, &values, Some(meta), form).to_string());
         }
-        Answer::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned(), Form::Metadata),
+        Answer::Metadata => {
+            ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned(), Form::Metadata)
+        }
         _ => (resource.api_version(), resource.list_kind.clone(), Form::Object),
     };
     let (api_version, kind) = (Value::from(api_version), Value::from(kind));
     // Custom resources are written with sorted keys by the real server: their items come before the
     // version of the list. Clients must bear both.
     let (head, tail) = if resource.custom.is_some() && one == Form::Object {
-        (format!(r#"{{"apiVersion":{api_version},"items":["#), format!(r#"],"kind":{kind},"metadata":{meta}}}"#))
+        (
+            format!(r#"{{"apiVersion":{api_version},"items":["#),
+            format!(r#"],"kind":{kind},"metadata":{meta}}}"#),
+        )
     } else {
-        (format!(r#"{{"kind":{kind},"apiVersion":{api_version},"metadata":{meta},"items":["#), "]}".to_owned())
+        (
+            format!(r#"{{"kind":{kind},"apiVersion":{api_version},"metadata":{meta},"items":["#),
+            "]}".to_owned(),
+        )
     };
     let resource = Arc::clone(resource);
     let items = objects.into_iter().enumerate().flat_map(move |(at, object)| {
@@ -93,8 +101,10 @@ fn coalesce(pieces: impl Iterator<Item = Bytes> + Send) -> impl Iterator<Item = 
 pub(crate) fn table(resource: &Resource, objects: &[Value], meta: Option<&Value>, form: TableForm) -> Value {
     let empty = Value::Object(Map::new());
     let meta = meta.unwrap_or(&empty);
-    let options = table::Options { include: form.include, headers: form.headers, now: jiff::Timestamp::now() };
-    let printed = resource.custom.as_ref().map(|custom| &custom.columns).filter(|columns| !columns.is_empty());
+    let options =
+        table::Options { include: form.include, headers: form.headers, now: jiff::Timestamp::now() };
+    let printed =
+        resource.custom.as_ref().map(|custom| &custom.columns).filter(|columns| !columns.is_empty());
     let Some(printed) = printed else { return table::render(resource, objects, meta, None, options) };
     let columns = printed.iter().map(|column| table::Column {
         name: column.name.clone(),

@@ -14,11 +14,16 @@ pub(crate) enum Route {
     /// `/healthz`, `/version`, `/openapi/…`, …
     Other(String),
     /// `/api` (legacy) or `/apis`.
-    Groups { legacy: bool },
+    Groups {
+        legacy: bool,
+    },
     /// `/apis/{group}`.
     Group(String),
     /// `/api/v1`, `/apis/{group}/{version}`.
-    Version { group: String, version: String },
+    Version {
+        group: String,
+        version: String,
+    },
     Resource(Target),
 }
 
@@ -138,7 +143,10 @@ mod tests {
         let pods = target("/api/v1/namespaces/web/pods");
         assert_eq!((pods.namespace.as_str(), pods.plural.as_str(), pods.name.as_str()), ("web", "pods", ""));
         let status = target("/apis/apps/v1/namespaces/web/deployments/a/status");
-        assert_eq!((status.group.as_str(), status.name.as_str(), status.subresource.as_str()), ("apps", "a", "status"));
+        assert_eq!(
+            (status.group.as_str(), status.name.as_str(), status.subresource.as_str()),
+            ("apps", "a", "status")
+        );
     }
 
     #[test]

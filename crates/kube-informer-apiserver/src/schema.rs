@@ -50,6 +50,8 @@ pub(crate) struct Schema {
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     pub(crate) properties: BTreeMap<String, NodeId>,
+    /// Numbers in protobuf, through embedded structs, and the properties that they stand for.
+    pub(crate) wire: Vec<(Vec<u32>, String)>,
     pub(crate) items: Option<NodeId>,
     /// `additionalProperties` with a schema: a map.
     pub(crate) additional: Option<NodeId>,
@@ -88,6 +90,8 @@ pub(crate) struct Go {
     pub(crate) pointer: bool,
     pub(crate) omit_empty: bool,
     pub(crate) omit_zero: bool,
+    /// A list that is a message of its own in protobuf.
+    pub(crate) wrapped: bool,
     /// Embedded Go structs that the field sits in (`VolumeSource`): decode errors name them.
     pub(crate) via: String,
     /// The schema inside [`Codec::SchemaOrBool`] and its like.

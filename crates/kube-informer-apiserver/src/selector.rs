@@ -13,4 +13,4 @@ mod syntax;
 mod tests;
 
 pub(crate) use fields::{FieldSelector, FieldTerm, field_values, selectable_fields};
-pub(crate) use labels::{LabelSelector, label_key_errors, label_value_errors};
+pub(crate) use labels::LabelSelector;

@@ -138,11 +138,19 @@ impl Builder {
         });
         let api = Arc::new(Api::new(self.window, seed));
         furnish(&api);
-        let users: HashMap<String, User> = self.tokens.iter().map(|(token, name, groups)| {
-            let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
-            (token.clone(), User::named(name, &groups))
-        }).collect();
-        let settings = Settings { address: address.to_string(), bookmark_interval: self.bookmark_interval, body_limit: self.body_limit };
+        let users: HashMap<String, User> = self
+            .tokens
+            .iter()
+            .map(|(token, name, groups)| {
+                let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+                (token.clone(), User::named(name, &groups))
+            })
+            .collect();
+        let settings = Settings {
+            address: address.to_string(),
+            bookmark_interval: self.bookmark_interval,
+            body_limit: self.body_limit,
+        };
         let handler = Handler { api: Arc::clone(&api), tokens: Tokens::new(users), settings };
         let service = Service { handler: Arc::new(handler) };
         let (open, gate) = channel::channel(true);
@@ -300,10 +308,15 @@ fn furnish(api: &Api) {
         let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
         create("", "namespaces", "", object);
     }
-    create("", "services", "default", json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": { "name": "kubernetes", "labels": { "component": "apiserver", "provider": "kubernetes" } },
-        "spec": { "ports": [{ "name": "https", "port": 443, "targetPort": 6443 }] },
-    }));
+    create(
+        "",
+        "services",
+        "default",
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": { "name": "kubernetes", "labels": { "component": "apiserver", "provider": "kubernetes" } },
+            "spec": { "ports": [{ "name": "https", "port": 443, "targetPort": 6443 }] },
+        }),
+    );
 }

@@ -71,7 +71,11 @@ impl FieldError {
         Self { kind: FieldErrorKind::Required, field: field.into(), value: None, detail: detail.into() }
     }
 
-    pub(crate) fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+    pub(crate) fn invalid(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
         let (field, detail) = (field.into(), detail.into());
         Self { kind: FieldErrorKind::Invalid, field, value: Some(value.into()), detail }
     }
@@ -190,7 +194,8 @@ impl ApiError {
     }
 
     pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
+        let message =
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
         Self::new(409, "Conflict", message).about(group, plural, name)
     }
 
@@ -201,7 +206,13 @@ impl ApiError {
 
     /// 422: the object is well formed but wrong.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // The message names each error once; the causes name all of them.
+        let mut all: Vec<String> = Vec::new();
+        for error in errors.iter().map(ToString::to_string) {
+            if !all.contains(&error) {
+                all.push(error);
+            }
+        }
         let what = match all.as_slice() {
             [] => "[]".to_owned(),
             [one] => one.clone(),

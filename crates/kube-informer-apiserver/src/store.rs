@@ -87,7 +87,8 @@ pub(crate) struct Store {
 impl Store {
     /// A store that remembers `window` changes per resource.
     pub(crate) fn new(window: usize) -> Self {
-        let state = State { revision: 1, buckets: HashMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
+        let state =
+            State { revision: 1, buckets: HashMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
         let (newest, _) = watch::channel(1);
         Self { state: RwLock::new(state), window: window.max(1), serialised: Arc::default(), newest }
     }

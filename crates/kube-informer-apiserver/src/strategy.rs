@@ -56,7 +56,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: Times
         fields::remove(object, &["metadata", field]);
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => pod::prepare_create(object),
+        ("", "pods") => pod::prepare_create(object, now),
         ("", "namespaces") => {
             fields::set(object, &["status"], json!({ "phase": "Active" }));
             namespace_finalizers(object);
@@ -76,6 +76,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: Times
         ("", "serviceaccounts") => secret_names(object),
         ("apps", "daemonsets") => template_generation(object, 1),
         ("batch", "jobs") => job_selector(object),
+        ("coordination.k8s.io", "leases") => drop_election(&Value::Null, object),
         ("certificates.k8s.io", "certificatesigningrequests") => {
             // Who asks is written by the core, which knows.
             for field in ["username", "uid", "groups", "extra"] {
@@ -110,6 +111,7 @@ pub(crate) fn prepare_update(resource: &Resource, old: &Value, new: &mut Value) 
             let changed = !fields::same(fields::at(old, path), fields::at(new, path));
             template_generation(new, stored_template_generation(old) + i64::from(changed));
         }
+        ("coordination.k8s.io", "leases") => drop_election(old, new),
         ("certificates.k8s.io", "certificatesigningrequests") => fields::copy(old, new, &["spec"]),
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition_status(new),
         _ => {}
@@ -159,6 +161,7 @@ pub(crate) fn prepare_status_update(resource: &Resource, old: &Value, new: &mut 
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pod::prepare_status_update(old, new),
         ("", "persistentvolumes") => volume_transition(old, new, now),
+        ("apps", "daemonsets") => template_generation(new, stored_template_generation(old)),
         _ => {}
     }
     fields::copy(old, new, &["metadata", "generation"]);
@@ -237,6 +240,15 @@ fn secret_names(object: &mut Value) {
     for secret in fields::list_mut(object, &["secrets"]).into_iter().flatten() {
         if let Some(secret) = secret.as_object_mut() {
             secret.retain(|field, _| field == "name");
+        }
+    }
+}
+
+/// Coordinated leader election is a feature that is off by default.
+fn drop_election(old: &Value, new: &mut Value) {
+    for field in ["strategy", "preferredHolder"] {
+        if fields::at(old, &["spec", field]).is_none() {
+            fields::remove(new, &["spec", field]);
         }
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Column descriptions are left empty. Quantities are shown as they are stored.
 
+mod api;
 mod cluster;
 mod duration;
 mod network;
@@ -120,7 +121,11 @@ pub(crate) fn render<'v>(
     custom: Option<&CustomColumns<'_>>,
     options: Options,
 ) -> Value {
-    let objects: Vec<&Value> = objects.into_iter().collect();
+    let mut objects: Vec<&Value> = objects.into_iter().collect();
+    if resource.is("flowcontrol.apiserver.k8s.io", "flowschemas") {
+        // The only kind whose rows are not in the order of the list: first match first.
+        objects.sort_by_key(|o| o.pointer("/spec/matchingPrecedence").and_then(Value::as_i64));
+    }
     let mut kept = serde_json::Map::new();
     for name in ["resourceVersion", "continue", "remainingItemCount"] {
         if let Some(value) = metadata.get(name).filter(|v| *v != "") {
@@ -139,7 +144,9 @@ pub(crate) fn render<'v>(
         });
         all.collect::<Vec<_>>()
     });
-    let default_class = storage::default_class(resource, &objects);
+    // A table of one object has that object's metadata, and marks no default.
+    let is_list = metadata.get("uid").is_none();
+    let default_class = storage::default_class(resource, &objects).filter(|_| is_list);
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
@@ -156,8 +163,9 @@ pub(crate) fn render<'v>(
             row
         })
         .collect();
-    // The default layout of the real server has no rows, not zero rows.
-    let plain = resource.custom.is_none() && custom.is_none() && layout(resource).columns == CREATED_AT;
+    // Where the real server shows when an object was created, it has no rows, not zero rows.
+    let built_in = resource.custom.is_none() && custom.is_none();
+    let plain = built_in && layout(resource).columns.iter().any(|c| c.name == "Created At");
     let rows = if rows.is_empty() && plain { Value::Null } else { Value::Array(rows) };
     json!({
         "kind": "Table",
@@ -184,9 +192,10 @@ fn shown(object: &Value, include: IncludeObject) -> Value {
 fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", Value::Null) => json!("null"),
+        ("string", Value::Object(_) | Value::Array(_)) => json!(value.to_string()),
         ("string", value) => json!(crate::patch::go_value(value)),
         ("integer", Value::Number(n)) => {
-            #[expect(clippy::cast_possible_truncation, reason = "columns of type integer cut fractions")]
+            // A fraction is cut, and what does not fit is the nearest that does.
             let whole = n.as_i64().or_else(|| n.as_f64().map(|f| f as i64));
             whole.map_or(Value::Null, Into::into)
         }
@@ -253,6 +262,7 @@ fn layout(resource: &Resource) -> Layout {
         .or_else(|| network::layout(group, plural))
         .or_else(|| storage::layout(group, plural))
         .or_else(|| cluster::layout(group, plural))
+        .or_else(|| api::layout(group, plural))
         .unwrap_or(Layout {
             columns: CREATED_AT,
             cells: |o| vec![json!(o.name()), json!(o.text("/metadata/creationTimestamp"))],

@@ -105,10 +105,18 @@ impl EventType {
 pub(crate) struct Frames(Mutex<Vec<(EventType, Form, String, Bytes)>>);
 
 impl Frames {
-    fn get(&self, change: &Change, event: EventType, resource: &Resource, form: Form, count: &Serialised) -> Bytes {
+    fn get(
+        &self,
+        change: &Change,
+        event: EventType,
+        resource: &Resource,
+        form: Form,
+        count: &Serialised,
+    ) -> Bytes {
         let version = resource.api_version();
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., bytes)) = made.iter().find(|(e, f, v, _)| *e == event && *f == form && *v == version) {
+        if let Some((.., bytes)) = made.iter().find(|(e, f, v, _)| *e == event && *f == form && *v == version)
+        {
             return bytes.clone();
         }
         let bytes = match event {
@@ -162,7 +170,11 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn start(store: &Arc<Store>, request: WatchRequest, stopping: channel::Receiver<bool>) -> Self {
+    pub(crate) fn start(
+        store: &Arc<Store>,
+        request: WatchRequest,
+        stopping: channel::Receiver<bool>,
+    ) -> Self {
         // Followed before the state is read, so that no change falls in between.
         let grown = store.follow(&request.bucket);
         let (initial, position) = match request.start {
@@ -279,7 +291,9 @@ impl Watch {
         };
         let resource = &Arc::clone(&self.request.resource);
         Some(match self.request.form {
-            WatchForm::Shared(form) => change.frames.get(change, event, resource, form, self.store.serialised()),
+            WatchForm::Shared(form) => {
+                change.frames.get(change, event, resource, form, self.store.serialised())
+            }
             WatchForm::Table(table) => {
                 let object = match event {
                     EventType::Left => previous_at_new_version(change, resource),
@@ -302,7 +316,8 @@ impl Watch {
         if end_of_initial {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
-        let object = json!({ "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata });
+        let object =
+            json!({ "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata });
         match self.request.form {
             WatchForm::Shared(Form::Object) => frame("BOOKMARK", object.to_string().as_bytes()),
             WatchForm::Shared(Form::Metadata) => {

@@ -22,8 +22,8 @@ use sha2::{Digest, Sha256};
 
 use crate::process::Launch;
 
-/// The Go module that pins the servers.
-const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/control-plane");
+/// The Go module that pins the servers, from the root of the repository.
+const MODULE: &str = "e2e/control-plane";
 
 /// How the folder of an unfinished build begins.
 const UNFINISHED: &str = ".build-";
@@ -208,15 +208,17 @@ fn on_path(name: &str) -> Option<PathBuf> {
 
 /// The pinned module, and where its binaries go.
 struct Module {
+    source: PathBuf,
     dir: PathBuf,
     kubernetes: String,
 }
 
 impl Module {
     fn read() -> Result<Self> {
+        let source = module_source()?;
         let read = |name: &str| {
-            std::fs::read_to_string(Path::new(MODULE).join(name))
-                .with_context(|| format!("cannot read {name} of the module in {MODULE}"))
+            let path = source.join(name);
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
         };
         let (go_mod, go_sum) = (read("go.mod")?, read("go.sum")?);
         let kubernetes = required_version(&go_mod, "k8s.io/kubernetes")
@@ -229,7 +231,7 @@ impl Module {
             hash.update(text);
         }
         let hash: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { dir: cache_dir()?.join(format!("control-plane-{hash}")), kubernetes })
+        Ok(Self { dir: cache_dir()?.join(format!("control-plane-{hash}")), source, kubernetes })
     }
 
     fn build(&self, tool: Tool) -> Result<()> {
@@ -257,7 +259,7 @@ impl Module {
             .args([flags(tool, &self.kubernetes)])
             .args(["-o".to_owned(), built.display().to_string(), tool.package().to_owned()])
             .env("CGO_ENABLED", "0")
-            .current_dir(MODULE)
+            .current_dir(&self.source)
             .spawn()?;
         let (done, finished) = mpsc::channel();
         let (go, status) = std::thread::scope(|scope| {
@@ -284,6 +286,19 @@ impl Module {
         eprintln!("built {} in {:.1} s: {}", tool.name(), started.elapsed().as_secs_f32(), target.display());
         Ok(())
     }
+}
+
+/// The module beside this crate or, if the repository has moved since this was compiled, around the current
+/// directory.
+fn module_source() -> Result<PathBuf> {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let current = std::env::current_dir().unwrap_or_default();
+    crate_dir
+        .ancestors()
+        .chain(current.ancestors())
+        .map(|dir| dir.join(MODULE))
+        .find(|dir| dir.join("go.mod").is_file())
+        .with_context(|| format!("no {MODULE} above {} nor above {}", crate_dir.display(), current.display()))
 }
 
 /// Removes what builds that were killed have left. The caller holds the lock: no build is going on.

@@ -21,4 +21,5 @@ pub mod control_plane;
 pub mod cluster;
 
 // What tests put between and behind: faults, and objects in numbers.
+pub mod load;
 pub mod proxy;

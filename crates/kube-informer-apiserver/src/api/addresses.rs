@@ -23,7 +23,12 @@ pub(crate) struct Addresses {
 
 impl Default for Addresses {
     fn default() -> Self {
-        Self { addresses: BTreeSet::new(), ports: BTreeSet::new(), next_address: 1, next_port: *PORTS.start() }
+        Self {
+            addresses: BTreeSet::new(),
+            ports: BTreeSet::new(),
+            next_address: 1,
+            next_port: *PORTS.start(),
+        }
     }
 }
 
@@ -68,7 +73,8 @@ impl Allocator for Allocation<'_> {
             return match (in_range, self.taken.addresses.contains(&address)) {
                 _ if self.own_addresses.contains(&address) => Ok(wanted.to_owned()),
                 (false, _) => {
-                    Err("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12".into())
+                    Err("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12"
+                        .into())
                 }
                 (true, true) => Err("provided IP is already allocated".into()),
                 (true, false) => Ok(wanted.to_owned()),
@@ -88,7 +94,10 @@ impl Allocator for Allocation<'_> {
         if let Some(wanted) = wanted {
             return match (PORTS.contains(&wanted), self.taken.ports.contains(&wanted)) {
                 _ if self.own_ports.contains(&wanted) => Ok(wanted),
-                (false, _) => Err("provided port is not in the valid range. The range of valid ports is 30000-32767".into()),
+                (false, _) => {
+                    Err("provided port is not in the valid range. The range of valid ports is 30000-32767"
+                        .into())
+                }
                 (true, true) => Err("provided port is already allocated".into()),
                 (true, false) => Ok(wanted),
             };

@@ -77,7 +77,8 @@ impl DeleteOptions {
 
     /// With a propagation policy.
     pub(crate) fn propagating(policy: &str) -> Self {
-        let how = deletion::DeleteOptions { propagation_policy: Some(policy.to_owned()), ..Default::default() };
+        let how =
+            deletion::DeleteOptions { propagation_policy: Some(policy.to_owned()), ..Default::default() };
         Self { how, ..Self::default() }
     }
 
@@ -156,20 +157,29 @@ impl Api {
             Deletion::Unchanged => return Ok(Deleted::Going(seen)),
             Deletion::Remove => true,
             Deletion::Update { remove } => {
-                seen = self.store.replace(&bucket, &seen, |revision| self.make(resource, &mut object, revision))?;
+                seen = self
+                    .store
+                    .replace(&bucket, &seen, |revision| self.make(resource, &mut object, revision))?;
                 remove
             }
         };
         if !remove {
             return Ok(Deleted::Going(seen));
         }
-        let gone = self.store.remove(&bucket, &seen, |revision| self.make(resource, &mut object, revision))?;
+        let gone =
+            self.store.remove(&bucket, &seen, |revision| self.make(resource, &mut object, revision))?;
         self.unserve(resource, &gone);
         Ok(Deleted::Gone(gone))
     }
 
     /// Takes a finalizer away, as its controller would; the object goes if it was the last.
-    pub(crate) fn remove_finalizer(&self, resource: &Arc<Resource>, object: &Stored, part: Part, finalizer: &str) {
+    pub(crate) fn remove_finalizer(
+        &self,
+        resource: &Arc<Resource>,
+        object: &Stored,
+        part: Part,
+        finalizer: &str,
+    ) {
         let pointer = if part == Part::Finalize { "/spec/finalizers" } else { "/metadata/finalizers" };
         let options = WriteOptions { manager: OWN_MANAGER.into(), ..Default::default() };
         let result = self.update(resource, &object.namespace, &object.name, part, &options, |current| {
@@ -187,7 +197,8 @@ impl Api {
 
 fn check_preconditions(resource: &Resource, seen: &Stored, options: &DeleteOptions) -> Result<(), ApiError> {
     let failed = |what: &str, wanted: &str, found: &str| {
-        let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+        let why =
+            format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
         Err(ApiError::conflict(&resource.group, &resource.plural, &seen.name, &why))
     };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != seen.uid) {

@@ -59,7 +59,7 @@ impl Api {
     ) -> Result<Value, ApiError> {
         let (stored, _) = self.update(resource, namespace, name, Part::Scale, options, |object| {
             let mut object = object.cloned().unwrap_or_default();
-            let scale = change(&crd::scale_get(resource, &object)?)?;
+            let scale = change(&crd::scale_to_patch(resource, &object)?)?;
             crd::scale_set(resource, &mut object, &scale)?;
             for pinned in ["resourceVersion", "uid"] {
                 let given = text(&scale, &format!("/metadata/{pinned}"));

@@ -55,8 +55,8 @@ impl Api {
         } else {
             meta.remove("namespace");
         }
-        let generated = text(&object, "/metadata/name").is_empty()
-            && !text(&object, "/metadata/generateName").is_empty();
+        let generated =
+            text(&object, "/metadata/name").is_empty() && !text(&object, "/metadata/generateName").is_empty();
         if text(&object, "/metadata/resourceVersion") != "" {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -179,7 +179,8 @@ impl Api {
                 Err(Failed::Refused(error)) => return Err(error),
             }
         }
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Err(ApiError::conflict(&resource.group, &resource.plural, name, why))
     }
 
@@ -196,7 +197,8 @@ impl Api {
         // Unconditional writes carry no version; the rest of the pipeline sees the one they are based on.
         if text(&new, "/metadata/resourceVersion").is_empty() {
             if !strategy::allows_unconditional_update(resource) {
-                let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+                let error =
+                    FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
                 return Err(ApiError::invalid(&resource.group, &resource.kind, &seen.name, &[error]).into());
             }
             metadata_mut(&mut new).insert("resourceVersion".into(), seen.revision.to_string().into());
@@ -248,7 +250,9 @@ impl Api {
         match crd::resources(&definition) {
             Ok(resources) if crd::is_served(&definition) => self.registry.set_custom(&stored.name, resources),
             Ok(_) => self.registry.remove_custom(&stored.name),
-            Err(error) => tracing::warn!(definition = %stored.name, %error, "stored definition cannot be served"),
+            Err(error) => {
+                tracing::warn!(definition = %stored.name, %error, "stored definition cannot be served")
+            }
         }
     }
 

@@ -77,7 +77,7 @@ pub(super) fn matches(format: &str, text: &str) -> bool {
         "k8slongname" => text.len() <= 253 && text.split('.').all(is_name_part),
         "mac" => is_mac(text),
         "rgbcolor" => is_rgb_color(text),
-        "ssn" => search(&SSN, text),
+        "ssn" => text.len() == 11 && search(&SSN, text),
         "uri" => is_request_uri(text),
         "uuid" => is_uuid(text, None, false),
         "uuid3" => is_uuid(text, Some(b'3'), false),
@@ -216,6 +216,9 @@ fn is_mac(text: &str) -> bool {
             return true;
         }
     }
+    if matches!(text.len(), 12 | 16 | 40) && hex(text, text.len()) {
+        return true;
+    }
     let parts: Vec<&str> = text.split('.').collect();
     matches!(parts.len(), 3 | 4 | 10) && parts.iter().all(|part| hex(part, 4))
 }
@@ -268,20 +271,16 @@ fn is_email(text: &str) -> bool {
 
 /// An absolute URI, or an absolute path.
 fn is_request_uri(text: &str) -> bool {
-    if text.is_empty() || text.chars().any(|c| c.is_ascii_control() || c == ' ') {
+    if text.is_empty() || text.chars().any(|c| c.is_ascii_control()) {
         return false;
     }
-    if !has_valid_percents(text) {
-        return false;
-    }
-    if text.starts_with('/') {
-        return true;
-    }
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let Some((scheme, rest)) = text.split_once(':').filter(|_| !text.starts_with('/')) else {
+        return text.starts_with('/') && has_valid_percents(text);
+    };
     let schemed = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    // `mailto:x` has no path; Go wants one, or an opaque part without a slash.
-    schemed && !rest.is_empty()
+    // Without a slash, what follows the scheme is nobody's business.
+    schemed && (!rest.starts_with('/') || (!rest.contains(' ') && has_valid_percents(rest)))
 }
 
 fn has_valid_percents(text: &str) -> bool {
@@ -314,7 +313,7 @@ fn is_isbn10(text: &str) -> bool {
         .collect();
     values.is_some_and(|values| {
         let sum: u32 = values.iter().zip(1..).map(|(digit, weight)| digit * weight).sum();
-        values.len() == 10 && sum % 11 == 0
+        values.len() == 10 && sum.is_multiple_of(11)
     })
 }
 
@@ -323,7 +322,7 @@ fn is_isbn13(text: &str) -> bool {
     values.is_some_and(|values| {
         let sum: u32 =
             values.iter().zip([1, 3].into_iter().cycle()).map(|(digit, weight)| digit * weight).sum();
-        values.len() == 13 && sum % 10 == 0
+        values.len() == 13 && sum.is_multiple_of(10)
     })
 }
 
@@ -337,7 +336,7 @@ fn is_credit_card(text: &str) -> bool {
         .enumerate()
         .map(|(at, digit)| if at % 2 == 0 { digit } else { digit * 2 / 10 + digit * 2 % 10 })
         .sum();
-    search(&CARD, &digits) && sum % 10 == 0
+    search(&CARD, &digits) && sum.is_multiple_of(10)
 }
 
 fn is_name_part(part: &str) -> bool {

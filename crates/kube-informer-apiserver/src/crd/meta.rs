@@ -188,7 +188,8 @@ fn read_field(
             }
         },
         (Int64, other) => return Err(place.error(other, "int64")),
-        (Time, value) => Some(read_time(value)?),
+        (Time, Value::String(text)) => Some(read_time(text)?),
+        (Time, other) => return Err(place.error(other, "string")),
         (Raw, value) => Some(value.clone()),
         (StringMap, Value::Object(entries)) => {
             let mut out = Map::new();
@@ -261,10 +262,7 @@ fn read_list(
 }
 
 /// Times are kept to the second, in UTC.
-fn read_time(value: &Value) -> Result<Value, String> {
-    let Some(text) = value.as_str() else {
-        return Err(format!("json: cannot unmarshal {} into Go value of type string", json_name(value)));
-    };
+fn read_time(text: &str) -> Result<Value, String> {
     match text.parse::<jiff::Timestamp>() {
         Ok(time) => Ok(Value::String(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
         Err(_) => {

@@ -7,7 +7,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 
 /// Complaints about a DNS-1035 label; none if it is one.
 pub(super) fn dns_label(name: &str) -> Vec<String> {
-    let mut out = too_long(name, 63);
+    let mut out = too_long(name, 63, "characters");
     let shaped = name.starts_with(|c: char| c.is_ascii_lowercase()) && is_dns_part(name);
     if !shaped {
         out.push(DNS_LABEL.to_owned());
@@ -17,7 +17,12 @@ pub(super) fn dns_label(name: &str) -> Vec<String> {
 
 /// Complaints about a DNS-1123 subdomain; none if it is one.
 pub(super) fn dns_subdomain(name: &str) -> Vec<String> {
-    let mut out = too_long(name, 253);
+    subdomain(name, "characters")
+}
+
+/// Older and newer checks of the real server count the same thing and call it differently.
+fn subdomain(name: &str, unit: &str) -> Vec<String> {
+    let mut out = too_long(name, 253, unit);
     if !name.split('.').all(is_dns_part) {
         out.push(DNS_SUBDOMAIN.to_owned());
     }
@@ -33,13 +38,13 @@ pub(super) fn qualified_name(key: &str) -> Vec<String> {
             if prefix.is_empty() {
                 out.push("prefix part must be non-empty".to_owned());
             } else {
-                out.extend(dns_subdomain(prefix).into_iter().map(|e| format!("prefix part {e}")));
+                out.extend(subdomain(prefix, "bytes").into_iter().map(|e| format!("prefix part {e}")));
             }
             name
         }
         Some(_) => {
             return vec![format!(
-                "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
     };
@@ -56,7 +61,7 @@ pub(super) fn qualified_name(key: &str) -> Vec<String> {
 
 /// Complaints about the value of a label.
 pub(super) fn label_value(value: &str) -> Vec<String> {
-    let mut out = too_long(value, 63);
+    let mut out = too_long(value, 63, "bytes");
     if !value.is_empty() && !is_word(value) {
         out.push(LABEL_VALUE.to_owned());
     }
@@ -71,8 +76,8 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
     ['/', '%'].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-fn too_long(name: &str, limit: usize) -> Vec<String> {
-    if name.len() > limit { vec![format!("must be no more than {limit} bytes")] } else { Vec::new() }
+fn too_long(name: &str, limit: usize, unit: &str) -> Vec<String> {
+    if name.len() > limit { vec![format!("must be no more than {limit} {unit}")] } else { Vec::new() }
 }
 
 /// Lower case letters and digits, dashes only inside.

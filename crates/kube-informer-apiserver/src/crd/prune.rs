@@ -301,3 +301,19 @@ fn fill_null(node: &Node, value: &mut Value) {
         *value = node.default.clone().unwrap_or(Value::Null);
     }
 }
+
+/// Writes whole numbers without a fraction, as the real server does when it stores an object: `3.0`
+/// counts as a float while it is checked, and is `3` ever after.
+pub(crate) fn normalize_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if !number.is_i64() && !number.is_u64() => {
+            let float = number.as_f64().unwrap_or_default();
+            if float.fract() == 0.0 && float.abs() < 9.0e15 {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(normalize_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(normalize_numbers),
+        _ => {}
+    }
+}

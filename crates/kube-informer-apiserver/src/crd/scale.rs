@@ -6,28 +6,37 @@ use super::{ScalePaths, text};
 use crate::kinds::Resource;
 use crate::status::{ApiError, FieldError};
 
+/// Stands in a Scale for replicas that the object does not say.
+const UNSET: i64 = i32::MIN as i64;
+
 /// The `autoscaling/v1` Scale of an object.
 pub(crate) fn scale_get(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+    let scale = scale_to_patch(resource, object)?;
     match paths(resource) {
-        Some(paths) => {
-            let plain = |why: String| ApiError::new(500, "", why);
-            let Some(wanted) = number_at(object, &paths.spec_replicas).map_err(plain)? else {
-                let path = &paths.spec_replicas;
-                return Err(ApiError::internal(format!("the spec replicas field {path:?} does not exist")));
-            };
-            let actual = number_at(object, &paths.status_replicas).map_err(plain)?.unwrap_or_default();
-            let selector = match &paths.label_selector {
-                Some(path) => text_at(object, path).map_err(plain)?.unwrap_or_default(),
-                None => "",
-            };
-            Ok(scale(object, wanted, actual, selector))
+        Some(paths) if scale["spec"]["replicas"] == UNSET => {
+            let path = &paths.spec_replicas;
+            Err(ApiError::internal(format!("the spec replicas field {path:?} does not exist")))
         }
-        None => {
-            let number = |part: &str, default: i64| object[part]["replicas"].as_i64().unwrap_or(default);
-            let selector = selector_text(resource, &object["spec"]["selector"]);
-            Ok(scale(object, number("spec", 1), number("status", 0), &selector))
-        }
+        _ => Ok(scale),
     }
+}
+
+/// The Scale that a patch of the subresource starts from: as [`scale_get`], but an object without
+/// replicas has one too, which [`scale_set`] refuses unless the patch gives it replicas.
+pub(crate) fn scale_to_patch(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+    let Some(paths) = paths(resource) else {
+        let number = |part: &str, default: i64| object[part]["replicas"].as_i64().unwrap_or(default);
+        let selector = selector_text(resource, &object["spec"]["selector"]);
+        return Ok(scale(object, number("spec", 1), number("status", 0), &selector));
+    };
+    let plain = |why: String| ApiError::new(500, "", why);
+    let wanted = number_at(object, &paths.spec_replicas).map_err(plain)?;
+    let actual = number_at(object, &paths.status_replicas).map_err(plain)?;
+    let selector = match &paths.label_selector {
+        Some(path) => text_at(object, path).map_err(plain)?.unwrap_or_default(),
+        None => "",
+    };
+    Ok(scale(object, wanted.unwrap_or(UNSET), actual.unwrap_or_default(), selector))
 }
 
 /// Writes a Scale into the object that it is of. The caller then updates that object as if a client
@@ -35,37 +44,52 @@ pub(crate) fn scale_get(resource: &Resource, object: &Value) -> Result<Value, Ap
 pub(crate) fn scale_set(resource: &Resource, object: &mut Value, scale: &Value) -> Result<(), ApiError> {
     let wanted = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     let version = text(&scale["metadata"], "resourceVersion");
-    if let Some(paths) = paths(resource) {
-        set_number(object, &paths.spec_replicas, wanted)?;
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            if !version.is_empty() {
-                metadata.insert("resourceVersion".to_owned(), version.into());
+    check_uid(resource, object, scale)?;
+    match paths(resource) {
+        Some(paths) => {
+            if wanted == UNSET {
+                let path = &paths.spec_replicas;
+                return Err(ApiError::bad_request(format!(
+                    "the spec replicas field {path:?} cannot be empty"
+                )));
             }
+            set_number(object, &paths.spec_replicas, wanted)?;
         }
-        return Ok(());
-    }
-    let name = text(&object["metadata"], "name").to_owned();
-    if wanted < 0 {
-        let error = FieldError::invalid("spec.replicas", wanted, "must be greater than or equal to 0");
-        return Err(ApiError::invalid("autoscaling", "Scale", &name, &[error]));
-    }
-    let (asked, uid) = (text(&scale["metadata"], "uid"), text(&object["metadata"], "uid"));
-    if !asked.is_empty() && asked != uid {
-        let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {uid}");
-        let plural = format!("{}/scale", resource.plural);
-        return Err(ApiError::conflict(&resource.group, &plural, &name, &why));
-    }
-    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.insert("replicas".to_owned(), wanted.into());
-    }
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        // Without a version, the write is unconditional.
-        metadata.remove("resourceVersion");
-        if !version.is_empty() {
-            metadata.insert("resourceVersion".to_owned(), version.into());
+        None => {
+            if wanted < 0 {
+                let name = text(&object["metadata"], "name");
+                let error =
+                    FieldError::invalid("spec.replicas", wanted, "must be greater than or equal to 0");
+                return Err(ApiError::invalid("autoscaling", "Scale", name, &[error]));
+            }
+            set_number(object, ".spec.replicas", wanted)?;
         }
+    }
+    if !version.is_empty()
+        && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.insert("resourceVersion".to_owned(), version.into());
     }
     Ok(())
+}
+
+/// A Scale with a uid is meant for one object, not for another one of the same name.
+fn check_uid(resource: &Resource, object: &Value, scale: &Value) -> Result<(), ApiError> {
+    let (asked, uid) = (text(&scale["metadata"], "uid"), text(&object["metadata"], "uid"));
+    if asked.is_empty() || asked == uid {
+        return Ok(());
+    }
+    let (name, namespace) = (text(&object["metadata"], "name"), text(&object["metadata"], "namespace"));
+    let stored = match (&resource.custom, resource.plural.as_str()) {
+        (Some(_), plural) => format!("{}/{plural}", resource.group),
+        (None, "replicationcontrollers") => "controllers".to_owned(),
+        (None, plural) => plural.to_owned(),
+    };
+    let key = [stored.as_str(), namespace, name].map(|part| format!("/{part}")).concat().replace("//", "/");
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {uid}"
+    );
+    Err(ApiError::conflict(&resource.group, &resource.plural, name, &why))
 }
 
 fn paths(resource: &Resource) -> Option<&ScalePaths> {
@@ -138,7 +162,7 @@ fn value_at<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, Stri
                 Some(next) => value = next,
                 None => return Ok(None),
             },
-            other => return Err(wrong(&walked, other, "map[string]interface {}")),
+            other => return Err(wrong(&walked, other, "map[string]interface{}")),
         }
     }
     Ok(Some(value))

@@ -89,10 +89,9 @@ pub(crate) fn mark_deleted(crd: &mut Value, now: &str) {
     if let Some(metadata) = crd.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.entry("deletionTimestamp").or_insert_with(|| now.into());
         let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
-        if let Some(finalizers) = finalizers.as_array_mut() {
-            if !finalizers.iter().any(|name| name == CLEANUP_FINALIZER) {
-                finalizers.push(CLEANUP_FINALIZER.into());
-            }
+        let held = |finalizers: &Vec<Value>| finalizers.iter().any(|name| name == CLEANUP_FINALIZER);
+        if let Some(finalizers) = finalizers.as_array_mut().filter(|finalizers| !held(finalizers)) {
+            finalizers.push(CLEANUP_FINALIZER.into());
         }
     }
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
@@ -113,12 +112,12 @@ pub(crate) fn mark_instances_deleted(crd: &mut Value, now: &str) {
         ("NeverEstablished", "resource was never established")
     };
     set_terminating(crd, false, reason, message, now);
-    if let Some(metadata) = crd.get_mut("metadata").and_then(Value::as_object_mut) {
-        if let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
-            finalizers.retain(|name| name != CLEANUP_FINALIZER);
-            if finalizers.is_empty() {
-                metadata.remove("finalizers");
-            }
+    if let Some(metadata) = crd.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut)
+    {
+        finalizers.retain(|name| name != CLEANUP_FINALIZER);
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
         }
     }
 }

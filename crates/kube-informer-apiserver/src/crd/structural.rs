@@ -219,11 +219,9 @@ fn value_validation(
         nested(not, false, &format!("{path}.not"), errors);
     }
     let pattern = text(schema, "pattern");
-    if !pattern.is_empty() {
-        if let Some(error) = Pattern::new(pattern).error() {
-            let why = format!("must be a valid regular expression, but isn't: {error}");
-            errors.push(FieldError::invalid(format!("{path}.pattern"), pattern, why));
-        }
+    if let Some(error) = Pattern::new(pattern).error() {
+        let why = format!("must be a valid regular expression, but isn't: {error}");
+        errors.push(FieldError::invalid(format!("{path}.pattern"), pattern, why));
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod correlate;
 pub(super) mod embedded;
+mod number;
 mod value;
 
 use serde_json::Value;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::{ScalePaths, lists, scale};
 use crate::kinds::Resource;
 use crate::schema::Schema;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrorKind};
 use correlate::Correlation;
 use value::Validator;
 
@@ -29,6 +30,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
     if let Some(schema) = &resource.schema {
         embedded::check(&schema.set, schema.node, object, "", true, &mut errors);
         errors.extend(new_duplicates(schema, object, old));
+        errors.extend(unchecked_expressions(schema, &errors));
     }
     errors
 }
@@ -45,6 +47,7 @@ pub(crate) fn validate_status(resource: &Resource, object: &Value, old: &Value) 
     }
     if let Some(schema) = &resource.schema {
         errors.extend(new_duplicates(schema, object, Some(old)));
+        errors.extend(unchecked_expressions(schema, &errors));
     }
     errors
 }
@@ -70,16 +73,27 @@ fn new_duplicates(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<F
     }
 }
 
+/// An object too wrong for CEL rules to run is told so, where there are any.
+fn unchecked_expressions(schema: &Schema, errors: &[FieldError]) -> Option<FieldError> {
+    use FieldErrorKind::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    let blocking = [NotSupported, Required, TooLong, TooMany, TypeInvalid];
+    let mut rules = schema.set.nodes.iter().filter_map(|node| node.rules.as_ref());
+    let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+    (errors.iter().any(|error| blocking.contains(&error.kind))
+        && rules.any(|rules| !rules.expressions.is_empty()))
+    .then(|| FieldError::invalid("<nil>", Value::Null, why))
+}
+
 fn validate_spec_replicas(paths: &ScalePaths, object: &Value) -> Option<FieldError> {
     validate_replicas(&paths.spec_replicas, object)
 }
 
 fn validate_status_replicas(paths: &ScalePaths, object: &Value) -> Vec<FieldError> {
     let mut errors: Vec<FieldError> = validate_replicas(&paths.status_replicas, object).into_iter().collect();
-    if let Some(path) = &paths.label_selector {
-        if let Err(why) = scale::text_at(object, path) {
-            errors.push(FieldError::invalid(path, "", why));
-        }
+    if let Some(path) = &paths.label_selector
+        && let Err(why) = scale::text_at(object, path)
+    {
+        errors.push(FieldError::invalid(path, "", why));
     }
     errors
 }

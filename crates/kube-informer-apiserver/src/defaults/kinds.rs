@@ -64,10 +64,8 @@ const CLAIM: &[Rule] = &[
     zero(&[&["status!"]], "phase", Text("Pending")),
     unset(&[&["spec!"]], "volumeMode", Text("Filesystem")),
 ];
-const STORAGE_CLASS: &[Rule] = &[
-    unset(&[], "reclaimPolicy", Text("Delete")),
-    unset(&[], "volumeBindingMode", Text("Immediate")),
-];
+const STORAGE_CLASS: &[Rule] =
+    &[unset(&[], "reclaimPolicy", Text("Delete")), unset(&[], "volumeBindingMode", Text("Immediate"))];
 const CSI_DRIVER: &[Rule] = &[
     unset(&[&["spec!"]], "attachRequired", Bool(true)),
     unset(&[&["spec!"]], "podInfoOnMount", Bool(false)),
@@ -250,7 +248,10 @@ fn job(object: &mut Value) {
     let replacement = if failure_policy { "Failed" } else { "TerminatingOrFailed" };
     fields::set_if_absent(spec, &["podReplacementPolicy"], replacement);
     apply_rules(JOB, object);
-    labels_from_template(object);
+    // A new job's labels are copied when its template has got those that the server makes.
+    if fields::at(object, &["spec", "selector"]).is_some() {
+        labels_from_template(object);
+    }
     template(object, &["spec", "template", "spec"]);
 }
 
@@ -261,7 +262,9 @@ fn service(object: &mut Value) {
         "None" => {
             fields::remove(spec, &["sessionAffinityConfig"]);
         }
-        "ClientIP" if fields::at(spec, &["sessionAffinityConfig", "clientIP", "timeoutSeconds"]).is_none() => {
+        "ClientIP"
+            if fields::at(spec, &["sessionAffinityConfig", "clientIP", "timeoutSeconds"]).is_none() =>
+        {
             let three_hours = json!({ "clientIP": { "timeoutSeconds": 10800 } });
             fields::set(spec, &["sessionAffinityConfig"], three_hours);
         }

@@ -45,11 +45,7 @@ const SPEC: &[Rule] = &[
         "expirationSeconds",
         Int(3600),
     ),
-    unset(
-        &[VOLUMES, &["ephemeral"], &["volumeClaimTemplate"], &["spec!"]],
-        "volumeMode",
-        Text("Filesystem"),
-    ),
+    unset(&[VOLUMES, &["ephemeral"], &["volumeClaimTemplate"], &["spec!"]], "volumeMode", Text("Filesystem")),
     zero(&[VOLUMES, &["iscsi"]], "iscsiInterface", Text("default")),
     zero(&[VOLUMES, &["rbd"]], "pool", Text("rbd")),
     zero(&[VOLUMES, &["rbd"]], "user", Text("admin")),

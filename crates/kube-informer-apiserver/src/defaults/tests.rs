@@ -7,7 +7,8 @@ use crate::strategy::tests::{RESOURCES, resource};
 
 #[test]
 fn a_step_leads_to_every_item_and_makes_only_what_it_is_told_to() {
-    let rules = [unset(&[&["a[]", "b[]"], &["c"]], "d", Default::Int(1)), zero(&[&["e!"]], "f", Default::Empty)];
+    let rules =
+        [unset(&[&["a[]", "b[]"], &["c"]], "d", Default::Int(1)), zero(&[&["e!"]], "f", Default::Empty)];
     let mut value = json!({ "a": [{ "c": {} }, { "c": { "d": 0 } }, {}], "b": [{ "c": {} }], "x": 1 });
     apply_rules(&rules, &mut value);
     assert_eq!(

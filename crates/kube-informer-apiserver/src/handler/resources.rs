@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
-use super::{Asked, Handler, Reply};
+use super::{Asked, Handler, Reply, content_type};
 use crate::admission::{self, FieldValidation};
 use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
 use crate::body::Body;
@@ -16,6 +16,7 @@ use crate::listing;
 use crate::negotiate::{self, Answer};
 use crate::object::{Form, Stored};
 use crate::patch;
+use crate::protobuf;
 use crate::registry::bucket_of;
 use crate::render::{self, TableForm};
 use crate::request::Target;
@@ -122,7 +123,8 @@ impl Handler {
             return Err(ApiError::method_not_allowed());
         }
         let options = at.write_options("CreateOptions")?;
-        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("CreateOptions")?)?;
+        let (object, warnings) =
+            admission::read(&at.resource, at.asked.body, at.field_validation("CreateOptions")?)?;
         if !at.resource.verbs.iter().any(|v| v == "get") {
             return Ok(Reply::value(201, &self.review(&at.resource, object, &at.asked.user)));
         }
@@ -133,7 +135,8 @@ impl Handler {
     fn update(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
         at.check_media()?;
         let options = at.write_options("UpdateOptions")?;
-        let (object, warnings) = admission::read(&at.resource, at.asked.body, at.field_validation("UpdateOptions")?)?;
+        let (object, warnings) =
+            admission::read(&at.resource, at.asked.body, at.field_validation("UpdateOptions")?)?;
         let (namespace, name) = (&at.target.namespace, &at.target.name);
         let (stored, created) =
             self.api.update(&at.resource, namespace, name, part, &options, |_| Ok(object.clone()))?;
@@ -166,17 +169,20 @@ impl Handler {
             Deleted::Going(object) => {
                 let cascade_asked = options.how.orphan_dependents == Some(false);
                 at.reply(if cascade_asked { 202 } else { 200 }, &object)
-            },
+            }
             Deleted::Gone(object) if returns_deleted_object(resource) => at.reply(200, &object),
             Deleted::Gone(object) => {
                 let mut details = json!({ "name": name, "kind": resource.plural, "uid": object.uid });
                 if !resource.group.is_empty() {
                     details["group"] = resource.group.clone().into();
                 }
-                Ok(Reply::value(200, &json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                    "details": details,
-                })))
+                Ok(Reply::value(
+                    200,
+                    &json!({
+                        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                        "details": details,
+                    }),
+                ))
             }
         }
     }
@@ -227,7 +233,9 @@ impl Handler {
             None => {
                 let scale = admission::parse("Scale", at.asked.body)?;
                 let given = text(&scale, "/metadata/name");
-                if given.is_empty() || given == name { Ok(scale) } else {
+                if given.is_empty() || given == name {
+                    Ok(scale)
+                } else {
                     Err(ApiError::bad_request(format!(
                         "the name of the object ({given}) does not match the name on the URL ({name})"
                     )))
@@ -245,7 +253,9 @@ impl Handler {
             ("pods", "binding") => {
                 Ok(Reply::value(201, &self.api.bind(&at.resource, namespace, of, &body()?, &options)?))
             }
-            ("pods", "eviction") => Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?)),
+            ("pods", "eviction") => {
+                Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?))
+            }
             ("serviceaccounts", "token") => {
                 self.api.get(&at.resource, namespace, of)?;
                 Ok(Reply::value(201, &self.service_account_token(namespace, of, body()?)))
@@ -267,7 +277,8 @@ fn returns_deleted_object(resource: &Resource) -> bool {
         "serviceaccounts",
         "services",
     ];
-    resource.group.is_empty() && CORE.contains(&resource.plural.as_str()) || resource.group == "storage.k8s.io"
+    resource.group.is_empty() && CORE.contains(&resource.plural.as_str())
+        || resource.group == "storage.k8s.io"
 }
 
 /// A request and the resource that it is about.
@@ -317,15 +328,10 @@ impl At<'_> {
 
     /// Bodies are JSON.
     fn check_media(&self) -> Result<(), ApiError> {
-        match self.media().as_str() {
-            "" | "application/json" => Ok(()),
+        match content_type(self.asked.headers).as_str() {
+            "" | "application/json" | protobuf::MEDIA_TYPE => Ok(()),
             _ => Err(unknown_format(&["application/json"])),
         }
-    }
-
-    fn media(&self) -> String {
-        let header = self.asked.headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
-        header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
     fn read_patch(&self) -> Result<Patch, ApiError> {
@@ -334,14 +340,16 @@ impl At<'_> {
                 .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
         };
         let custom = self.resource.custom.is_some();
-        match self.media().as_str() {
+        match content_type(self.asked.headers).as_str() {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
             "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
             "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),
-            "application/apply-patch+yaml" => {
-                Err(ApiError::unsupported_media_type("server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch"))
+            "application/apply-patch+yaml" => Err(ApiError::unsupported_media_type(
+                "server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch",
+            )),
+            _ if custom => {
+                Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"]))
             }
-            _ if custom => Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"])),
             _ => Err(unknown_format(&[
                 "application/json-patch+json",
                 "application/merge-patch+json",
@@ -363,7 +371,8 @@ impl At<'_> {
         };
         let manager = match query.get("fieldManager") {
             "" => {
-                let agent = self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
+                let agent =
+                    self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
                 let first = agent.split('/').next().unwrap_or_default();
                 if first.is_empty() { "unknown".to_owned() } else { first.chars().take(128).collect() }
             }

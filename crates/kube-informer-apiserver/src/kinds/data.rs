@@ -87,6 +87,9 @@ struct TypeRow {
 struct FieldRow {
     n: String,
     t: Value,
+    /// The number in protobuf, or the way to it through embedded structs.
+    #[serde(default)]
+    p: Value,
     /// 1 pointer, 2 omitempty, 4 omitzero.
     #[serde(default = "omit_empty")]
     o: u8,
@@ -196,6 +199,9 @@ impl Arena<'_> {
             for field in &row.fields {
                 let id = self.field(field, &mut wrapped);
                 self.nodes[index].properties.insert(field.n.clone(), id);
+                if let Some(way) = wire_numbers(&field.p) {
+                    self.nodes[index].wire.push((way, field.n.clone()));
+                }
             }
         }
         for (id, row, field) in wrapped {
@@ -240,7 +246,7 @@ impl Arena<'_> {
     }
 
     fn field<'f>(&mut self, field: &'f FieldRow, wrapped: &mut Vec<(NodeId, usize, &'f FieldRow)>) -> NodeId {
-        let FieldRow { n: _, t, o, via, key, patch, list, keys, map, d } = field;
+        let FieldRow { n: _, p: _, t, o, via, key, patch, list, keys, map, d } = field;
         let place = format!("{t} {o} {via} {key:?} {patch} {list} {keys:?} {map} {d:?}");
         if let Some(&id) = self.places.get(&place) {
             return id;
@@ -299,6 +305,7 @@ impl Arena<'_> {
                 if let Some(name) = parts.get(2).and_then(Value::as_str) {
                     go.name = name.to_owned();
                 }
+                go.wrapped = parts.last() == Some(&Value::Bool(true));
             }
             other => {
                 let text = other.as_str().unwrap_or_default();
@@ -321,6 +328,14 @@ impl Arena<'_> {
         }
         node.go = Some(Arc::new(go));
         node
+    }
+}
+
+fn wire_numbers(numbers: &Value) -> Option<Vec<u32>> {
+    let one = |n: &Value| n.as_u64().and_then(|n| u32::try_from(n).ok());
+    match numbers {
+        Value::Array(way) => way.iter().map(one).collect(),
+        number => one(number).map(|n| vec![n]),
     }
 }
 

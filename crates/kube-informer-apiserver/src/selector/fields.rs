@@ -291,7 +291,7 @@ pub(crate) fn field_values(resource: &Resource, object: &Value) -> Vec<(String, 
         ("", "namespaces") => values.push(("status.phase", text("/status/phase"))),
         ("", "secrets") => values.push(("type", text("/type"))),
         ("", "services") => {
-            values.extend([("spec.clusterIP", text("/spec/clusterIP")), ("spec.type", text("/spec/type"))])
+            values.extend([("spec.clusterIP", text("/spec/clusterIP")), ("spec.type", text("/spec/type"))]);
         }
         ("", "replicationcontrollers") | ("apps", "replicasets") => {
             values.push(("status.replicas", number("/status/replicas")));

@@ -195,7 +195,7 @@ const NAME_FORMAT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
 /// What is wrong with a label or annotation key; empty when nothing is.
-pub(crate) fn label_key_errors(key: &str) -> Vec<String> {
+pub(super) fn label_key_errors(key: &str) -> Vec<String> {
     let rule = format!(
         "{NAME_RULE} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{NAME_FORMAT}')"
     );
@@ -228,7 +228,7 @@ pub(crate) fn label_key_errors(key: &str) -> Vec<String> {
 }
 
 /// What is wrong with a label value; empty when nothing is.
-pub(crate) fn label_value_errors(value: &str) -> Vec<String> {
+fn label_value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 63 {
         errors.push("must be no more than 63 bytes".to_owned());

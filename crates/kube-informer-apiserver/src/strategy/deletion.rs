@@ -82,10 +82,10 @@ pub(crate) fn begin(
     options: &DeleteOptions,
     now: Timestamp,
 ) -> Deletion {
-    if resource.is("", "namespaces") {
-        if let Some(deletion) = begin_namespace(object, options, now) {
-            return deletion;
-        }
+    if resource.is("", "namespaces")
+        && let Some(deletion) = begin_namespace(object, options, now)
+    {
+        return deletion;
     }
     let decision = grace_period(resource, object, options.grace_period_seconds);
     if decision == GraceDecision::Pending {
@@ -101,7 +101,11 @@ pub(crate) fn begin(
         }
         _ if waits => {
             let marked = mark(object, now);
-            if marked || finalizers_changed { Deletion::Update { remove: false } } else { Deletion::Unchanged }
+            if marked || finalizers_changed {
+                Deletion::Update { remove: false }
+            } else {
+                Deletion::Unchanged
+            }
         }
         _ => Deletion::Remove,
     }

@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{fields, quantity};
 
-pub(super) fn prepare_create(object: &mut Value) {
+pub(super) fn prepare_create(object: &mut Value, now: Timestamp) {
     let mut status = json!({ "phase": "Pending", "qosClass": qos_class(object) });
     if !fields::list(object, &["spec", "schedulingGates"]).is_empty() {
         let condition = json!({
@@ -15,7 +16,7 @@ pub(super) fn prepare_create(object: &mut Value) {
             "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastProbeTime": null,
-            "lastTransitionTime": null,
+            "lastTransitionTime": super::deletion::seconds(now),
         });
         fields::set(&mut status, &["conditions"], json!([condition]));
     }

@@ -25,7 +25,11 @@ pub(crate) fn normalise(old: Option<&Value>, new: &mut Value) -> Vec<FieldError>
         keep_allocated(old, new);
     }
     same_cluster_ips(old, new);
-    if needs_cluster_ip(new) { families(old, new) } else { Vec::new() }
+    if needs_cluster_ip(new) {
+        return families(old, new);
+    }
+    fields::remove(new, &["spec", "internalTrafficPolicy"]);
+    Vec::new()
 }
 
 /// Allocates addresses and node ports for a valid service.
@@ -234,8 +238,8 @@ fn families(old: Option<&Value>, new: &mut Value) -> Vec<FieldError> {
         fields::map(new, &["spec", "selector"]).is_none_or(serde_json::Map::is_empty) && headless;
     if fields::at(new, &["spec", "ipFamilyPolicy"]).is_none() {
         let before = old.and_then(|old| fields::at(old, &["spec", "ipFamilyPolicy"])).cloned();
-        let policy = before
-            .unwrap_or_else(|| if selectorless { "RequireDualStack" } else { "SingleStack" }.into());
+        let policy =
+            before.unwrap_or_else(|| if selectorless { "RequireDualStack" } else { "SingleStack" }.into());
         fields::set(new, &["spec", "ipFamilyPolicy"], policy);
     }
     // The real server looks at these fields before it allocates, and stops there if they are wrong.

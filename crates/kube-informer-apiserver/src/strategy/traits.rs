@@ -1,5 +1,6 @@
 //! The strategies of the built-in kinds as a table.
 
+use self::StatusUpdate::{Free, KeepLabels, KeepMetadata, KeepOwners, Only};
 use crate::kinds::Resource;
 
 /// How writes to one kind behave.
@@ -60,7 +61,7 @@ const fn kind(group: &'static str, plural: &'static str) -> Traits {
         group,
         plural,
         resets_status: false,
-        status_update: StatusUpdate::Free,
+        status_update: Free,
         generation: Generation::None,
         create_on_update: false,
         unconditional_update: true,
@@ -102,18 +103,16 @@ impl Traits {
         let status = resource.has_subresource("status");
         if resource.custom.is_some() {
             let custom = common.conditional().counts(Generation::Everything);
-            return if status { custom.status(StatusUpdate::Only) } else { custom };
+            return if status { custom.status(Only) } else { custom };
         }
         let row = TABLE.iter().find(|row| resource.is(row.group, row.plural));
         match row {
             Some(row) => *row,
-            None if status => common.status(StatusUpdate::KeepMetadata),
+            None if status => common.status(KeepMetadata),
             None => common,
         }
     }
 }
-
-use StatusUpdate::{Free, KeepLabels, KeepMetadata, KeepOwners, Only};
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const FLOW: &str = "flowcontrol.apiserver.k8s.io";

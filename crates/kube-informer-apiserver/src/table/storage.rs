@@ -94,13 +94,6 @@ pub(super) fn layout(group: &str, plural: &str) -> Option<Layout> {
             columns: const { &[NAME, integer("Drivers"), AGE] },
             cells: |o| vec![json!(o.name()), json!(o.count("/spec/drivers")), json!(o.age())],
         },
-        ("storage.k8s.io", "csistoragecapacities") => Layout {
-            columns: const { &[NAME, text("StorageClassName"), text("Capacity")] },
-            cells: |o| {
-                let capacity = o.scalar("/capacity").unwrap_or_else(|| "<unset>".to_owned());
-                vec![json!(o.name()), json!(o.text("/storageClassName")), json!(capacity)]
-            },
-        },
         ("storage.k8s.io", "csidrivers") => Layout {
             columns: const {
                 &[
@@ -122,7 +115,6 @@ pub(super) fn layout(group: &str, plural: &str) -> Option<Layout> {
 
 /// The storage class that a list marks as the default: the newest of those that claim it.
 pub(super) fn default_class<'v>(resource: &Resource, objects: &[&'v Value]) -> Option<&'v Value> {
-    // A single object has nothing to be compared with, and the real server does not mark it.
     if !resource.is("storage.k8s.io", "storageclasses") {
         return None;
     }

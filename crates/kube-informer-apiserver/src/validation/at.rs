@@ -32,7 +32,10 @@ impl<'a> At<'a> {
     }
 
     pub(super) fn items(&self) -> impl Iterator<Item = Self> + use<'a, '_> {
-        fields::list(self.value, &[]).iter().enumerate().map(|(index, value)| Self { value, path: self.index(index) })
+        fields::list(self.value, &[])
+            .iter()
+            .enumerate()
+            .map(|(index, value)| Self { value, path: self.index(index) })
     }
 
     /// Keys and values of a map, by key.
@@ -80,10 +83,6 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty() && self.declared.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.found.len() + self.declared.len()
     }

@@ -1,14 +1,12 @@
 //! Containers of pods.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::formats;
-use crate::quantity::{self, Quantity};
-use crate::{fields, status::FieldError};
+use super::{formats, resources};
+use crate::status::FieldError;
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 /// Fields of a pod that an environment variable can take its value from.
@@ -111,7 +109,7 @@ fn common(container: &At<'_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
     env_from(&container.get("envFrom"), errors);
     mounts(&container.get("volumeMounts"), volumes, errors);
     errors.one_of(&container.get("imagePullPolicy"), &["Always", "IfNotPresent", "Never"]);
-    resources(&container.get("resources"), errors);
+    resources::check(&container.get("resources"), errors);
 }
 
 fn ports(ports: &At<'_>, errors: &mut Errors) {
@@ -276,73 +274,6 @@ fn mounts(mounts: &At<'_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
             super::volumes::descending_path(&at, errors);
         }
     }
-}
-
-/// Requests and limits, each and against each other.
-pub(super) fn resources(resources: &At<'_>, errors: &mut Errors) {
-    let (limits, requests) = (resources.get("limits"), resources.get("requests"));
-    for (name, amount) in limits.entries() {
-        resource_name(name, &amount, errors);
-        resource_amount(name, &amount, errors);
-    }
-    for (name, amount) in requests.entries() {
-        resource_name(name, &amount, errors);
-        resource_amount(name, &amount, errors);
-        let limit = quantity::parse(fields::text(limits.value, &[name]));
-        let Some(request) = quantity::parse(amount.text()) else { continue };
-        let why = match limit {
-            Some(limit) if !can_overcommit(name) && request != limit => "must be equal to",
-            Some(limit) if request > limit => "must be less than or equal to",
-            None if !can_overcommit(name) => {
-                errors.required(&limits, "Limit must be set for non overcommitable resources");
-                continue;
-            }
-            _ => continue,
-        };
-        let limit = limit.map(Quantity::canonical).unwrap_or_default();
-        let why = format!("{why} {name} limit of {limit}");
-        errors.push(FieldError::invalid(&requests.path, request.canonical(), why));
-    }
-}
-
-const STANDARD: &[&str] = &["cpu", "memory", "ephemeral-storage", "storage", "pods", "services"];
-
-fn resource_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
-    let shown = Value::from(name);
-    let at = At { value: &shown, path: amount.path.clone() };
-    let complaints = formats::qualified_name(name);
-    if !complaints.is_empty() {
-        errors.invalid_each(&at, complaints);
-        return;
-    }
-    if !name.contains('/') && !name.starts_with("hugepages-") {
-        if !STANDARD.contains(&name) {
-            errors.invalid(&at, "must be a standard resource type or fully qualified");
-        }
-        if !matches!(name, "cpu" | "memory" | "ephemeral-storage") {
-            errors.invalid(&at, "must be a standard resource for containers");
-        }
-    }
-}
-
-fn resource_amount(name: &str, amount: &At<'_>, errors: &mut Errors) {
-    let Some(quantity) = quantity::parse(amount.text()) else { return };
-    let shown = Value::from(quantity.canonical());
-    let at = At { value: &shown, path: amount.path.clone() };
-    if quantity.sign() == Ordering::Less {
-        errors.invalid(&at, "must be greater than or equal to 0");
-    }
-    if is_extended(name) && !quantity.is_whole() {
-        errors.invalid(&at, "must be an integer");
-    }
-}
-
-fn is_extended(name: &str) -> bool {
-    name.contains('/') && !name.contains("kubernetes.io/")
-}
-
-fn can_overcommit(name: &str) -> bool {
-    !is_extended(name) && !name.starts_with("hugepages-")
 }
 
 fn lifecycle(container: &At<'_>, errors: &mut Errors) {

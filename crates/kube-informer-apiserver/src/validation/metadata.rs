@@ -216,8 +216,11 @@ pub(super) fn check_update(resource: &Resource, old: &Value, new: &Value, errors
 
 fn new_finalizers(old: &At<'_>, new: &At<'_>, errors: &mut Errors) {
     let known = fields::list(old.value, &[]);
-    let mut added: Vec<&str> =
-        fields::list(new.value, &[]).iter().filter(|f| !known.contains(f)).filter_map(Value::as_str).collect();
+    let mut added: Vec<&str> = fields::list(new.value, &[])
+        .iter()
+        .filter(|f| !known.contains(f))
+        .filter_map(Value::as_str)
+        .collect();
     added.sort_unstable();
     added.dedup();
     if !added.is_empty() {

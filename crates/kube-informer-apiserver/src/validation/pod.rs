@@ -44,7 +44,8 @@ pub(super) fn template(template: &At<'_>, claims: &BTreeSet<&str>, errors: &mut 
     let spec = template.get("spec");
     check_spec(&spec, claims, errors);
     if !spec.get("ephemeralContainers").is_empty() {
-        errors.forbidden(&spec.get("ephemeralContainers"), "ephemeral containers not allowed in pod template");
+        errors
+            .forbidden(&spec.get("ephemeralContainers"), "ephemeral containers not allowed in pod template");
     }
 }
 
@@ -64,10 +65,7 @@ fn check_spec(spec: &At<'_>, claims: &BTreeSet<&str>, errors: &mut Errors) {
         }
     }
     errors.one_of(&spec.get("restartPolicy"), &["Always", "OnFailure", "Never"]);
-    errors.one_of(
-        &spec.get("dnsPolicy"),
-        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
-    );
+    errors.one_of(&spec.get("dnsPolicy"), &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]);
     metadata::labels(&spec.get("nodeSelector"), errors);
     security(&spec.get("securityContext"), errors);
     affinity(&spec.get("affinity"), errors);
@@ -184,7 +182,8 @@ fn tolerations(tolerations: &At<'_>, errors: &mut Errors) {
             }
         }
         if key.text().is_empty() && operator.text() != "Exists" {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let why =
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.push(FieldError::invalid(&operator.path, operator.text(), why));
         }
         if toleration.get("tolerationSeconds").is_set() && effect.text() != "NoExecute" {

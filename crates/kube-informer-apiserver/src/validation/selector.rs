@@ -17,7 +17,8 @@ pub(super) fn check(selector: &At<'_>, errors: &mut Errors) -> bool {
                 errors.required(&values, "must be specified when `operator` is 'In' or 'NotIn'");
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
-                errors.forbidden(&values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+                errors
+                    .forbidden(&values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             _ => errors.invalid(&operator, "not a valid selector operator"),

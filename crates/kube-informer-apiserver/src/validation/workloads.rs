@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::{formats, metadata, pod, selector};
+use super::{formats, pod, selector};
 use crate::fields;
 use crate::status::FieldError;
 
@@ -284,11 +284,6 @@ pub(super) fn at_most_all(at: &At<'_>, errors: &mut Errors) {
 fn amount(at: &At<'_>) -> i64 {
     let percent = at.text().strip_suffix('%').and_then(|digits| digits.parse().ok());
     at.int().or(percent).unwrap_or_default()
-}
-
-/// Labels of a template by the name that errors use, for kinds that check them on their own.
-pub(super) fn labels_of(template: &At<'_>, errors: &mut Errors) {
-    metadata::labels(&template.walk(&["metadata", "labels"]), errors);
 }
 
 pub(super) fn same_template(old: &Value, new: &Value) -> bool {

@@ -45,10 +45,11 @@ impl Record {
         }
     }
 
-    /// Whether all servers run.
+    /// Whether all servers were started and run.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        !self.servers.is_empty() && self.servers.iter().all(|server| server.identity.is_alive())
+        let expected = if self.controller_manager { 3 } else { 2 };
+        self.servers.len() == expected && self.servers.iter().all(|server| server.identity.is_alive())
     }
 
     /// Whether any server runs.

@@ -135,9 +135,9 @@ async fn a_request_that_waits_for_its_answer_is_cut_too() {
 async fn a_stalled_answer_comes_when_it_is_released() {
     let (upstream, proxy, client) = Upstream::proxied().await;
     let stall = proxy.on(Match::list()).stall();
-    let waiting = tokio::spawn(async move { client.get(PODS).await.unwrap() });
+    let mut waiting = tokio::spawn(async move { client.get(PODS).await.unwrap() });
     soon(stall.wait_applied(1)).await;
-    assert!(!waiting.is_finished());
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut waiting).await.is_err());
     assert_eq!((proxy.requests().open().len(), upstream.seen().len()), (1, 0));
     stall.release();
     assert_eq!(soon(waiting).await.unwrap().body, list(Format::Json));

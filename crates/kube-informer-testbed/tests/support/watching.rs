@@ -1,5 +1,7 @@
 //! A watch as a test reads it: whole events, in either format, with a deadline.
 
+#![allow(dead_code, reason = "each test binary that has this module uses its part of it")]
+
 use std::time::Duration;
 
 use anyhow::{Result, bail};

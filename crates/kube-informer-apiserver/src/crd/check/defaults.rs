@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::crd::validate::{embedded, validate_value};
-use crate::crd::{flag, meta, present, prune, read};
+use crate::crd::{flag, meta, present, prune, read, text};
 use crate::status::FieldError;
 
 /// Errors of the defaults of a structural schema.
@@ -47,12 +47,11 @@ fn check_one(schema: &Value, default: &Value, path: &str, place: Place, errors: 
     let compiled = read::default_schema(schema);
     if place == Place::Metadata {
         // Only whole metadata can be read as such; single fields of it are left to their schema.
-        if default.is_object() && schema.get("type").and_then(Value::as_str) == Some("object") {
-            if let Err(why) = meta::read_object_meta(default, &mut Vec::new()) {
-                let why = format!("must result in valid metadata: {why}");
-                errors.push(FieldError::invalid(path, default.clone(), why));
-                return;
-            }
+        let whole = default.is_object() && text(schema, "type") == "object";
+        if whole && let Err(why) = meta::read_object_meta(default, &mut Vec::new()) {
+            let why = format!("must result in valid metadata: {why}");
+            errors.push(FieldError::invalid(path, default.clone(), why));
+            return;
         }
         errors.extend(validate_value(&compiled, default, None, path));
         return;

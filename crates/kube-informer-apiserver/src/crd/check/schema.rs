@@ -340,10 +340,9 @@ fn check_expressions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let why = "messageExpression must be non-empty if specified";
             errors.push(FieldError::required(at("messageExpression"), why));
         }
-        if let Some(reason) = present(rule, "reason").and_then(Value::as_str) {
-            if !REASONS.contains(&reason) {
-                errors.push(FieldError::not_supported(at("reason"), reason, &REASONS));
-            }
+        let reason = present(rule, "reason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| !REASONS.contains(reason)) {
+            errors.push(FieldError::not_supported(at("reason"), reason, &REASONS));
         }
         let field = text(rule, "fieldPath");
         if field.is_empty() {

@@ -32,9 +32,8 @@ pub(super) fn arrange(
         let id = identity(&item, keyed)?;
         if wanted.contains_key(&id) { named.push((id, item)) } else { server_only.push((id, item)) }
     }
-    // Stable: several items with one key stay as they are.
-    named.sort_by_key(|(id, _)| wanted.get(id).copied());
-    server_only.sort_by_key(|(id, _)| server.get(id).copied());
+    sort(&mut named, &wanted);
+    sort(&mut server_only, &server);
 
     let mut out = Vec::with_capacity(named.len() + server_only.len());
     let mut left = server_only.into_iter().peekable();
@@ -49,6 +48,31 @@ pub(super) fn arrange(
     }
     out.extend(left.map(|(_, item)| item));
     Ok(out)
+}
+
+/// Beyond this the real server's sort is no longer plain insertion.
+const SMALL: usize = 20;
+
+/// Sorts by place. Items that have none move as the real server's sort moves them, whose comparison
+/// holds for every pair with an unknown item, either way round.
+fn sort(items: &mut [(String, Value)], places: &HashMap<String, usize>) {
+    if items.len() > SMALL || items.iter().all(|(id, _)| places.contains_key(id)) {
+        // Stable: several items with one key stay as they are.
+        items.sort_by_key(|(id, _)| places.get(id).copied().unwrap_or(usize::MAX));
+        return;
+    }
+    for end in 1..items.len() {
+        for at in (1..=end).rev() {
+            let before = match (places.get(&items[at].0), places.get(&items[at - 1].0)) {
+                (Some(this), Some(previous)) => this < previous,
+                _ => true,
+            };
+            if !before {
+                break;
+            }
+            items.swap(at, at - 1);
+        }
+    }
 }
 
 /// First position of each identity.
