@@ -16,6 +16,7 @@ use crate::kinds::Resource;
 use crate::object::Stored;
 use crate::registry::bucket_of;
 use crate::request::Query;
+use crate::schema;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, Cause, FieldError};
 use crate::watch::{Selection, Start};
@@ -160,6 +161,7 @@ pub(crate) async fn page(
 ) -> Result<Page, ApiError> {
     let (matching, asked, token) =
         (query.get("resourceVersionMatch"), query.get("resourceVersion"), query.get("continue"));
+    query.number("timeoutSeconds")?;
     check(matching, asked, token, query)?;
     let limit = query.number("limit")?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let bucket = bucket_of(resource);
@@ -212,7 +214,7 @@ fn check(matching: &str, asked: &str, token: &str, query: &Query) -> Result<(), 
             errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
         }
         if matching != "Exact" && matching != "NotOlderThan" {
-            let valid = ["", "Exact", "NotOlderThan"];
+            let valid = ["Exact", "NotOlderThan", ""];
             errors.push(FieldError::not_supported("resourceVersionMatch", matching, &valid));
         }
         if matching == "Exact" && asked == "0" {
@@ -252,10 +254,14 @@ fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
     let bad = |why: &str| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&illegal(&error, token)))?;
+    if let Some(why) = schema::syntax_error(&bytes) {
+        return Err(bad(&why));
+    }
     let token: Value = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
     if token["v"] != "meta.k8s.io/v1" {
-        return Err(bad("server does not recognize this encoded version"));
+        let version = token["v"].as_str().unwrap_or_default();
+        return Err(bad(&format!("server does not recognize this encoded version {version}")));
     }
     let from = token["start"].as_str().filter(|s| !s.is_empty());
     let from = from.ok_or_else(|| bad("encoded start key empty (version meta.k8s.io/v1)"))?;
@@ -263,6 +269,15 @@ fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
         None | Some(0) => Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
         Some(version) => Ok((u64::try_from(version).ok(), from.to_owned())),
     }
+}
+
+/// Go's words for text that is no base64.
+fn illegal(error: &base64::DecodeError, token: &str) -> String {
+    let at = match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        _ => token.len(),
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 fn expired_continue(from: &str) -> ApiError {

@@ -310,7 +310,7 @@ async fn a_table_describes_its_columns(api: &Api) -> Result<()> {
 }
 
 async fn list_options_that_make_no_sense_are_refused(api: &Api) -> Result<()> {
-    for query in ["timeoutSeconds=x", "watch=maybe", "allowWatchBookmarks=x", "sendInitialEvents=true", "sendInitialEvents=false&resourceVersionMatch=NotOlderThan", "limit=1&limit=2", "unknown=parameter", "resourceVersion=%2B1"] {
+    for query in ["timeoutSeconds=x", "timeoutSeconds=1&watch=maybe", "watch=false", "watch=0", "allowWatchBookmarks=x", "sendInitialEvents=true", "sendInitialEvents=false&resourceVersionMatch=NotOlderThan", "limit=1&limit=2", "unknown=parameter", "resourceVersion=%2B1"] {
         api.get(&format!("configmaps?{query}")).await?;
     }
     Ok(())
