@@ -15,7 +15,7 @@ use crate::api::{Api, prefix};
 use crate::kinds::Resource;
 use crate::object::Stored;
 use crate::registry::bucket_of;
-use crate::request::Query;
+use crate::request::{self, Query};
 use crate::schema;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, Cause, FieldError};
@@ -80,14 +80,11 @@ fn invalid(errors: &[FieldError]) -> Result<(), ApiError> {
 }
 
 /// A version as clients give it; empty is none.
-fn version(text: &str) -> Result<Option<u64>, ApiError> {
+pub(crate) fn version(text: &str) -> Result<Option<u64>, ApiError> {
     match text {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| {
-            let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            ApiError::bad_request(format!(
-                "invalid resource version: resourceVersion: Invalid value: {text:?}: {detail}"
-            ))
+        text => request::unsigned(text).map(Some).map_err(|error| {
+            ApiError::unforeseen(format!("resourceVersion: Invalid value: {text:?}: {}", error.message))
         }),
     }
 }
@@ -110,10 +107,11 @@ pub(crate) async fn start(api: &Api, query: &Query) -> Result<Start, ApiError> {
         if matching != "NotOlderThan" {
             errors.push(FieldError::not_supported("resourceVersionMatch", matching, &["NotOlderThan"]));
         }
-        if query.has("continue") {
-            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
-        }
     }
+    if !query.get("continue").is_empty() {
+        errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+    }
+    query.number("limit")?;
     invalid(&errors)?;
     let version = version(query.get("resourceVersion"))?;
     if query.flag("sendInitialEvents") {
@@ -181,7 +179,8 @@ pub(crate) async fn page(
         let rest = listing.objects.into_iter().filter(|o| o.key >= start).collect();
         return Ok(cut(rest, listing.revision, limit, selection));
     }
-    let version = version(asked)?;
+    let version = version(asked)
+        .map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message)))?;
     // "Any version" is answered from the cache there, which does not page.
     if matches!(version, Some(0)) {
         let listing = api.store.list(&bucket, &selection.prefix);

@@ -129,6 +129,14 @@ impl Query {
     }
 }
 
+/// A version as Go reads it: digits and nothing else.
+pub(crate) fn unsigned(text: &str) -> Result<u64, ApiError> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let why = if digits { "value out of range" } else { "invalid syntax" };
+    let error = || ApiError::unforeseen(format!("strconv.ParseUint: parsing {text:?}: {why}"));
+    text.parse().ok().filter(|_| digits).ok_or_else(error)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,7 +108,7 @@ async fn an_update_must_be_about_the_object_in_the_path(api: &Api) -> Result<()>
     api.put("configmaps/a", &json!({ "kind": "ConfigMap", "apiVersion": "v1" })).await?;
     api.put("configmaps/a", &json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": {} })).await?;
     api.put("configmaps/a", &set(config_map("a"), "/metadata/namespace", "default".into())).await?.code(400)?;
-    api.put("configmaps/a", &set(config_map("a"), "/kind", "Secret".into())).await?.code(400)?;
+    api.put("configmaps/a", &set(config_map("a"), "/kind", "ServiceAccount".into())).await?.code(400)?;
     api.put("configmaps", &config_map("a")).await?.code(405)?;
     Ok(())
 }

@@ -6,6 +6,7 @@
 //!   Versions of lists and bookmarks become `list@N`: not older than `vN`, older than the next.
 //! - Times of this run, random suffixes of generated names, continue tokens, issued tokens, ages in tables,
 //!   allocated addresses and ports and the servers' own addresses become words.
+//! - The difference between two Go structs that some messages end with goes.
 //! - Descriptions of a table's columns go.
 //! - `managedFields` are sorted: their order depends on the clock.
 
@@ -72,6 +73,8 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20[2-9]\d-\d\d-\d\dT\d\d
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
 static OWN_ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b127\.0\.0\.1:\d+\b"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(ms|s|m)$"));
+/// What differs, as Go prints its own structs.
+static GO_DIFF: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)\n@@ .*"));
 static CONTINUE: LazyLock<Regex> = LazyLock::new(|| regex("continue=[A-Za-z0-9_%-]{40,}"));
 /// Versions inside messages and queries.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
@@ -200,6 +203,7 @@ impl Words<'_> {
             Some(fraction) => format!("TIME.{}", "n".repeat(fraction.len() - 1)),
             None => "TIME".to_owned(),
         });
+        let text = GO_DIFF.replace(&text, "");
         let text = CONTINUE.replace_all(&text, "continue=CONTINUE");
         let text = ADDRESS.replace_all(&text, "ADDRESS");
         let text = OWN_ADDRESS.replace_all(&text, "SERVER");
