@@ -323,7 +323,8 @@ impl Watch {
 
     fn table_frame(&mut self, event: &str, object: &Value, form: TableForm) -> Bytes {
         let form = TableForm { headers: std::mem::take(&mut self.owes_headers), ..form };
-        let table = render::table(&self.request.resource, std::slice::from_ref(object), None, form);
+        let meta = json!({ "resourceVersion": object.pointer("/metadata/resourceVersion") });
+        let table = render::table(&self.request.resource, std::slice::from_ref(object), Some(&meta), form);
         frame(event, table.to_string().as_bytes())
     }
 

@@ -23,7 +23,6 @@ const ATTEMPTS: usize = 64;
 
 const OTHER_NAMESPACE: &str =
     "the namespace of the provided object does not match the namespace sent on the request";
-const NOT_A_VERSION: &str = "must be an unsigned integer";
 
 /// How a write is to be done.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +57,7 @@ impl Api {
         let generated =
             text(&object, "/metadata/name").is_empty() && !text(&object, "/metadata/generateName").is_empty();
         if !text(&object, "/metadata/resourceVersion").is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         // A generated name may be taken: another one is tried, as the real server does.
         for _ in 0..8 {
@@ -161,11 +160,12 @@ impl Api {
                 }
                 let mut object = change(None)?;
                 identify(resource, namespace, name, &mut object)?;
-                if !text(&object, "/metadata/uid").is_empty()
-                    || !text(&object, "/metadata/resourceVersion").is_empty()
-                {
-                    return Err(missing());
+                let uid = text(&object, "/metadata/uid");
+                if !uid.is_empty() {
+                    let why = precondition("UID", uid, "");
+                    return Err(ApiError::storage_conflict(resource, namespace, name, &why));
                 }
+                metadata_mut(&mut object).remove("resourceVersion");
                 match self.create(resource, namespace, object, options) {
                     Err(error) if error.reason == "AlreadyExists" => continue,
                     result => return result.map(|stored| (stored, true)),
@@ -215,21 +215,21 @@ impl Api {
         if options.dry_run {
             return Ok(Arc::new(self.make_dry(resource, &new)));
         }
-        let make = |revision| self.make(resource, &mut new, revision);
-        let written = if last {
-            self.store.remove(&bucket, seen, make)
-        } else {
-            self.store.replace(&bucket, seen, make)
-        };
+        if last {
+            // What is removed is the object as it was; the writer is answered with what it wrote.
+            drop(services);
+            let mut gone = old.clone();
+            convert::to_storage(resource, &mut gone);
+            let gone = self.store.remove(&bucket, seen, |revision| self.make(resource, &mut gone, revision));
+            self.unserve(resource, &*gone.map_err(|_: Refused| Failed::Raced)?);
+            return Ok(Arc::new(self.make(resource, &mut new, seen.revision)));
+        }
+        let written = self.store.replace(&bucket, seen, |revision| self.make(resource, &mut new, revision));
         let stored = written.map_err(|_: Refused| Failed::Raced)?;
         if let Some(services) = services {
             services.commit();
         }
-        if last {
-            self.unserve(resource, &stored);
-        } else {
-            self.serve(resource, &stored);
-        }
+        self.serve(resource, &stored);
         Ok(stored)
     }
 
@@ -335,29 +335,28 @@ fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value
     }
 }
 
+/// How the real server says that an object is not the one that was meant.
+pub(super) fn precondition(what: &str, wanted: &str, found: &str) -> String {
+    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}")
+}
+
 /// The version and UID that a client names must be those of the object.
 fn check_version(resource: &Resource, seen: &Stored, new: &Value) -> Result<(), ApiError> {
     let conflict = |why: &str| ApiError::conflict(&resource.group, &resource.plural, &seen.name, why);
     let uid = text(new, "/metadata/uid");
     if !uid.is_empty() && uid != seen.uid {
-        let theirs = &seen.uid;
-        return Err(conflict(&format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {theirs}"
-        )));
+        let why = precondition("UID", uid, &seen.uid);
+        return Err(ApiError::storage_conflict(resource, &seen.namespace, &seen.name, &why));
     }
     let version = text(new, "/metadata/resourceVersion");
     if version.is_empty() {
         return Ok(());
     }
-    match version.parse::<u64>() {
-        Ok(0) => Ok(()),
-        Ok(number) if number == seen.revision => Ok(()),
-        Ok(_) => Err(conflict(
+    match crate::request::unsigned(version)? {
+        0 => Ok(()),
+        number if number == seen.revision => Ok(()),
+        _ => Err(conflict(
             "the object has been modified; please apply your changes to the latest version and try again",
         )),
-        Err(_) => {
-            let error = FieldError::invalid("metadata.resourceVersion", version, NOT_A_VERSION);
-            Err(ApiError::invalid(&resource.group, &resource.kind, &seen.name, &[error]))
-        }
     }
 }
