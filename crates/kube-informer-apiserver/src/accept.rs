@@ -6,11 +6,11 @@ use std::time::Duration;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch as channel};
+use tokio::sync::{Notify, Semaphore, watch as channel};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::service::Service;
+use crate::service::{OnConnection, Service};
 
 /// More connections than this wait in the kernel's queue.
 const CONNECTIONS: usize = 10_000;
@@ -31,6 +31,7 @@ pub(crate) async fn run(
     let mut listener = Some(listener);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
+    let mut last = 0;
     while !*stopping.borrow() {
         if !*gate.borrow_and_update() {
             listener = None;
@@ -51,9 +52,16 @@ pub(crate) async fn run(
             Some(_) = connections.join_next() => {}
             accepted = accept(listener.as_ref(), &places) => {
                 let (stream, place) = accepted;
-                let (tls, service, stopping) = (tls.clone(), service.clone(), stopping.clone());
+                last += 1;
+                let kill = Arc::new(Notify::new());
+                let service = service.on_connection(last, Arc::clone(&kill));
+                let (tls, stopping) = (tls.clone(), stopping.clone());
                 connections.spawn(async move {
-                    serve(stream, tls, service, stopping).await;
+                    tokio::select! {
+                        () = serve(stream, tls, service, stopping) => {}
+                        // A fault cuts the connection, whatever state it is in.
+                        () = kill.notified() => {}
+                    }
                     drop(place);
                 });
             }
@@ -95,7 +103,7 @@ async fn accept(
 async fn serve(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    service: Service,
+    service: OnConnection,
     mut stopping: channel::Receiver<bool>,
 ) {
     // Small watch events must not wait for more to come.

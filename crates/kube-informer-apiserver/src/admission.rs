@@ -58,6 +58,11 @@ pub(crate) fn read(
             let expected =
                 Expected { group: &resource.group, version: &resource.version, kind: &resource.kind };
             let (object, decoded) = schema::read_body(schema, expected, body)?;
+            if validation == FieldValidation::Strict
+                && let Some(error) = schema::strict_error(&decoded, expected)
+            {
+                return Err(error);
+            }
             (object, decoded.strict)
         }
         _ => {

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::crd;
 use crate::kinds::Resource;
 
 /// (in `v1`, in `events.k8s.io/v1`)
@@ -45,6 +46,10 @@ pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
 
 /// From what is stored to what `resource` shows.
 pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
+    if resource.version != resource.storage_version {
+        crd::convert(object, resource);
+        return;
+    }
     let Some(map) = object.as_object_mut() else { return };
     if is_new_event(resource) {
         map.insert("apiVersion".into(), "events.k8s.io/v1".into());
@@ -53,8 +58,6 @@ pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
                 map.insert(new.into(), value);
             }
         }
-    } else if resource.version != resource.storage_version {
-        map.insert("apiVersion".into(), resource.api_version().into());
     }
 }
 

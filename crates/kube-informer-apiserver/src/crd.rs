@@ -53,8 +53,8 @@ pub(crate) use read::{convert, resources};
 pub(crate) use rules::Rules;
 pub(crate) use scale::{scale_get, scale_set, scale_to_patch};
 pub(crate) use status::{
-    CLEANUP_FINALIZER, is_established, is_served, is_terminating, mark_deleted, mark_deleting_instances,
-    mark_instances_deleted, status,
+    is_established, is_served, is_terminating, mark_deleted, mark_deleting_instances, mark_instances_deleted,
+    status,
 };
 pub(crate) use validate::{validate, validate_status};
 

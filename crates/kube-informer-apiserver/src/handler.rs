@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::auth::{Tokens, User};
 use crate::body::Body;
+use crate::discovery;
 use crate::negotiate;
 use crate::protobuf;
 use crate::request::{self, Query, Route};
@@ -161,7 +162,7 @@ fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response<Body>
     *response.status_mut() = reply.status;
     let media = match (reply.text, reply.aggregated_discovery) {
         (true, _) => "text/plain; charset=utf-8",
-        (false, true) => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        (false, true) => discovery::AGGREGATED,
         (false, false) => "application/json",
     };
     let out = response.headers_mut();

@@ -59,6 +59,9 @@ impl Housekeeper {
                         }
                         _ => self.look(bucket, &change.new),
                     }
+                    if bucket.1 == "customresourcedefinitions" && bucket.0 == "apiextensions.k8s.io" {
+                        self.settle_names(bucket);
+                    }
                 }
                 reached
             }
@@ -142,14 +145,32 @@ impl Housekeeper {
         }
     }
 
-    fn empty_definition(&self, resource: &Arc<Resource>, definition: &Stored, value: &Value) {
+    fn empty_definition(&self, resource: &Arc<Resource>, definition: &Arc<Stored>, value: &Value) {
         let bucket = (text(value, "/spec/group").to_owned(), text(value, "/spec/names/plural").to_owned());
+        let now = crate::api::seconds(jiff::Timestamp::now());
         let objects = self.api.store.list(&bucket, "").objects;
+        if objects.is_empty() {
+            self.api.amend(resource, definition, |crd| crd::mark_instances_deleted(crd, &now));
+            return;
+        }
+        self.api.amend(resource, definition, |crd| crd::mark_deleting_instances(crd, &now));
         for object in objects.iter().filter(|o| !o.deleting) {
             self.delete(&bucket, object, background());
         }
-        if self.api.store.list(&bucket, "").objects.is_empty() {
-            self.api.remove_finalizer(resource, definition, Part::Whole, crd::CLEANUP_FINALIZER);
+    }
+
+    /// A definition has come, changed or gone: names may be free for others, or taken.
+    fn settle_names(&self, bucket: &BucketId) {
+        let Some(resource) = self.api.registry.stored_in(bucket) else { return };
+        let now = crate::api::seconds(jiff::Timestamp::now());
+        let all = self.api.store.list(bucket, "").objects;
+        for definition in &all {
+            let others: Vec<Value> =
+                all.iter().filter(|o| o.uid != definition.uid).map(|o| o.value()).collect();
+            self.api.amend(&resource, definition, |crd| {
+                let status = crd::status(crd, &others, &now);
+                crd["status"] = status;
+            });
         }
     }
 

@@ -29,11 +29,6 @@ pub(crate) fn kind(group: &str, version: &str, kind: &str) -> Option<Schema> {
     BUILTIN.kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned())).cloned()
 }
 
-/// `ObjectMeta`, which every object has, custom ones too.
-pub(crate) fn object_meta() -> Option<Schema> {
-    definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
-}
-
 /// The schema of a built-in type by its OpenAPI name.
 pub(crate) fn definition(name: &str) -> Option<Schema> {
     BUILTIN.definitions.get(name).cloned()

@@ -43,20 +43,10 @@ impl Registry {
         Some(Arc::clone(if convert::is_needed(first) { exact.unwrap_or(first) } else { first }))
     }
 
-    /// The built-in resource by its kind, or a custom one.
-    pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
-        self.all().into_iter().find(|r| r.kind == kind && r.api_version() == api_version)
-    }
-
     /// All, as discovery shows them: the built-in ones first.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
         kinds::builtin().iter().chain(custom.values().flatten()).cloned().collect()
-    }
-
-    /// A group is served if any of its versions is.
-    pub(crate) fn has_group_version(&self, group: &str, version: &str) -> bool {
-        self.all().iter().any(|r| r.group == group && r.version == version)
     }
 
     /// What a definition adds; replaces what it added before.

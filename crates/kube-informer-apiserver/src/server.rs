@@ -13,8 +13,10 @@ use tokio::task::JoinHandle;
 
 use crate::api::{Api, WriteOptions};
 use crate::auth::{Tokens, User};
+use crate::faults::Faults;
 use crate::handler::{Handler, Settings};
 use crate::service::Service;
+use crate::simulator::{self, Simulation};
 use crate::tls::Tls;
 use crate::{accept, housekeeping, kubeconfig};
 
@@ -61,6 +63,7 @@ pub struct Builder {
     bookmark_interval: Duration,
     body_limit: usize,
     seed: Option<u64>,
+    simulation: Option<Simulation>,
 }
 
 impl Default for Builder {
@@ -73,6 +76,7 @@ impl Default for Builder {
             bookmark_interval: Duration::from_secs(60),
             body_limit: 3 * 1024 * 1024,
             seed: None,
+            simulation: None,
         }
     }
 }
@@ -123,6 +127,13 @@ impl Builder {
         self
     }
 
+    /// Plays controllers, scheduler and kubelets, so that what is created comes to life. Default: nobody
+    /// does; only deletion is followed up.
+    pub fn simulate(mut self, simulation: Simulation) -> Self {
+        self.simulation = Some(simulation);
+        self
+    }
+
     /// Starts the server. Must be called inside a tokio runtime, which it then runs on.
     pub async fn start(self) -> Result<Server, ServerError> {
         let refused = |source| ServerError::Listen { address: self.listen, source };
@@ -132,7 +143,7 @@ impl Builder {
             true => Some(Tls::generate(address.ip()).map_err(|error| ServerError::Tls(error.to_string()))?),
             false => None,
         };
-        let seed = self.seed.unwrap_or_else(|| {
+        let seed = self.seed.or(self.simulation.as_ref().map(|s| s.seed)).unwrap_or_else(|| {
             // Truncation is fine: any number will do.
             jiff::Timestamp::now().as_nanosecond() as u64
         });
@@ -152,12 +163,12 @@ impl Builder {
             body_limit: self.body_limit,
         };
         let handler = Handler { api: Arc::clone(&api), tokens: Tokens::new(users), settings };
-        let service = Service { handler: Arc::new(handler) };
+        let service = Service::new(handler);
         let (open, gate) = channel::channel(true);
         let acceptor = tls.as_ref().map(|tls| tokio_rustls::TlsAcceptor::from(Arc::clone(&tls.config)));
         let tasks = vec![
             tokio::spawn(accept::run(listener, acceptor, service.clone(), gate, api.stopping(), GRACE)),
-            tokio::spawn(housekeeping::run(Arc::clone(&api))),
+            tokio::spawn(controllers(Arc::clone(&api), self.simulation)),
         ];
         Ok(Server {
             address,
@@ -248,6 +259,12 @@ impl Server {
         self.service.clone()
     }
 
+    /// What is to go wrong, on command. Faults reach the requests that arrive after this was first called.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.service.faults()
+    }
+
     /// Forgets all past changes, as etcd's compaction does: every older version is answered with 410.
     pub fn compact(&self) {
         self.api.store.compact();
@@ -292,6 +309,19 @@ impl Drop for Server {
         for task in &self.tasks {
             task.abort();
         }
+    }
+}
+
+/// Housekeeping, and the simulation if there is one: in one task and always in this order, so that it can
+/// repeat itself.
+async fn controllers(api: Arc<Api>, simulation: Option<Simulation>) {
+    let housekeeping = housekeeping::run(Arc::clone(&api));
+    match simulation {
+        Some(simulation) => {
+            let simulator = simulator::run(api, simulation);
+            futures_util::future::join(housekeeping, simulator).await;
+        }
+        None => housekeeping.await,
     }
 }
 

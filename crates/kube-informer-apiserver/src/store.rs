@@ -36,6 +36,9 @@ pub(crate) struct Change {
     pub(crate) frames: crate::watch::Frames,
 }
 
+/// A change and the bucket that it happened in.
+pub(crate) type Placed = (BucketId, Arc<Change>);
+
 /// The asked-for revision has left the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooOld {
@@ -196,7 +199,7 @@ impl Store {
 
     /// The changes of all buckets after `revision`, in order, and the revision that they reach: for the
     /// server's own housekeeping and simulator.
-    pub(crate) fn all_changes(&self, revision: u64) -> Result<(Vec<(BucketId, Arc<Change>)>, u64), TooOld> {
+    pub(crate) fn all_changes(&self, revision: u64) -> Result<(Vec<Placed>, u64), TooOld> {
         let state = self.read();
         let mut all = Vec::new();
         for (id, bucket) in &state.buckets {

@@ -58,7 +58,8 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
-    let mut builder: Builder = Server::builder().listen(args.listen).tls(args.tls).watch_window(args.watch_window);
+    let mut builder: Builder =
+        Server::builder().listen(args.listen).tls(args.tls).watch_window(args.watch_window);
     if let Some(token) = &args.token {
         builder = builder.token(token, "kubernetes-admin", &["system:masters"]);
     }
@@ -72,7 +73,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
             server.write_kubeconfig(path)?;
             println!("try: kubectl --kubeconfig {} get namespaces", path.display());
         }
-        None if args.token.is_none() && !args.tls => println!("try: kubectl --server {} get namespaces", server.url()),
+        None if args.token.is_none() && !args.tls => {
+            println!("try: kubectl --server {} get namespaces", server.url())
+        }
         None => println!("pass --write-kubeconfig FILE to get a kubeconfig for it"),
     }
     println!("Ctrl-C ends it; everything is in memory");

@@ -1,6 +1,6 @@
 //! The load generator against a real kube-apiserver.
 
-#![allow(clippy::unwrap_used, reason = "a panic in a test's helper is the failure report, too")]
+#![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
 
 use std::collections::HashSet;
 

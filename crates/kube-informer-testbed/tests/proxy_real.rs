@@ -1,7 +1,7 @@
 //! The fault proxy before a real kube-apiserver: its watches in both formats,
 //! its errors, its bookmarks.
 
-#![allow(clippy::unwrap_used, reason = "a panic in a test's helper is the failure report, too")]
+#![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method};

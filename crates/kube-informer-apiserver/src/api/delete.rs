@@ -164,12 +164,39 @@ impl Api {
             }
         };
         if !remove {
+            self.serve(resource, &seen);
             return Ok(Deleted::Going(seen));
         }
         let gone =
             self.store.remove(&bucket, &seen, |revision| self.make(resource, &mut object, revision))?;
         self.unserve(resource, &gone);
         Ok(Deleted::Gone(gone))
+    }
+
+    /// Changes an object as one of the server's own controllers does, past admission. It goes if that ends
+    /// its deletion. Somebody else's write in between wins; the controller looks again.
+    pub(crate) fn amend(
+        &self,
+        resource: &Arc<Resource>,
+        seen: &Arc<Stored>,
+        change: impl FnOnce(&mut Value),
+    ) {
+        let old = seen.value();
+        let mut object = old.clone();
+        change(&mut object);
+        if object == old {
+            return;
+        }
+        let bucket = bucket_of(resource);
+        let last = deletion::ends_with_update(resource, &old, &object);
+        let make = |revision| self.make(resource, &mut object, revision);
+        if last {
+            if let Ok(gone) = self.store.remove(&bucket, seen, make) {
+                self.unserve(resource, &gone);
+            }
+        } else if let Ok(stored) = self.store.replace(&bucket, seen, make) {
+            self.serve(resource, &stored);
+        }
     }
 
     /// Takes a finalizer away, as its controller would; the object goes if it was the last.

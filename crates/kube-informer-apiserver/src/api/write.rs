@@ -57,7 +57,7 @@ impl Api {
         }
         let generated =
             text(&object, "/metadata/name").is_empty() && !text(&object, "/metadata/generateName").is_empty();
-        if text(&object, "/metadata/resourceVersion") != "" {
+        if !text(&object, "/metadata/resourceVersion").is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
         // A generated name may be taken: another one is tried, as the real server does.
@@ -161,7 +161,9 @@ impl Api {
                 }
                 let object = change(None)?;
                 check_identity(resource, namespace, name, &object)?;
-                if text(&object, "/metadata/uid") != "" || text(&object, "/metadata/resourceVersion") != "" {
+                if !text(&object, "/metadata/uid").is_empty()
+                    || !text(&object, "/metadata/resourceVersion").is_empty()
+                {
                     return Err(missing());
                 }
                 match self.create(resource, namespace, object, options) {
@@ -242,7 +244,7 @@ impl Api {
     }
 
     /// Serves what a stored definition describes.
-    fn serve(&self, resource: &Resource, stored: &Stored) {
+    pub(super) fn serve(&self, resource: &Resource, stored: &Stored) {
         if !is_definition(resource) {
             return;
         }
@@ -251,7 +253,7 @@ impl Api {
             Ok(resources) if crd::is_served(&definition) => self.registry.set_custom(&stored.name, resources),
             Ok(_) => self.registry.remove_custom(&stored.name),
             Err(error) => {
-                tracing::warn!(definition = %stored.name, %error, "stored definition cannot be served")
+                tracing::warn!(definition = %stored.name, %error, "stored definition cannot be served");
             }
         }
     }

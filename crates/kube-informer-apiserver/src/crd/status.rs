@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{items, strings, text};
 
 /// On a definition while its objects are being deleted.
-pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The status of a definition among the `others` that exist: names accepted where nobody else in the
 /// group has them, established once all are.

@@ -11,6 +11,7 @@ use super::{Asked, Handler, Reply, content_type};
 use crate::admission::{self, FieldValidation};
 use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
 use crate::body::Body;
+use crate::crd;
 use crate::kinds::Resource;
 use crate::listing;
 use crate::negotiate::{self, Answer};
@@ -39,8 +40,16 @@ impl Handler {
             return Err(ApiError::unknown_path());
         }
         let at = At { asked, target, resource };
+        let mut reply = self.verb(&at).await?;
+        // A version that its definition calls deprecated.
+        reply.warnings.extend(at.resource.custom.iter().flat_map(|custom| custom.warnings.iter().cloned()));
+        Ok(reply)
+    }
+
+    async fn verb(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let (asked, target) = (at.asked, at.target);
         if !at.target.subresource.is_empty() {
-            return self.subresource(&at).await;
+            return self.subresource(at).await;
         }
         let watch = at.target.watch || asked.query.flag("watch");
         let verb = match (asked.method, target.name.is_empty()) {
@@ -54,18 +63,19 @@ impl Handler {
             (&Method::DELETE, true) => "deletecollection",
             _ => return Err(ApiError::method_not_allowed()),
         };
-        if !at.resource.verbs.iter().any(|v| v == verb) {
+        // A definition on its way out shows fewer verbs, but takes all on what exists.
+        if resource_lacks(&at.resource, verb) {
             return Err(ApiError::method_not_allowed());
         }
         match verb {
-            "watch" => self.watch(&at).await,
-            "list" => self.list(&at).await,
-            "get" => self.get(&at).await,
-            "create" => self.create(&at),
-            "update" => self.update(&at, Part::Whole),
-            "patch" => self.patch(&at, Part::Whole),
-            "delete" => self.delete(&at),
-            _ => self.delete_collection(&at),
+            "watch" => self.watch(at).await,
+            "list" => self.list(at).await,
+            "get" => self.get(at).await,
+            "create" => self.create(at),
+            "update" => self.update(at, Part::Whole),
+            "patch" => self.patch(at, Part::Whole),
+            "delete" => self.delete(at),
+            _ => self.delete_collection(at),
         }
     }
 
@@ -123,9 +133,17 @@ impl Handler {
             return Err(ApiError::method_not_allowed());
         }
         let options = at.write_options("CreateOptions")?;
-        let (object, warnings) =
-            admission::read(&at.resource, at.asked.body, at.field_validation("CreateOptions")?)?;
-        if !at.resource.verbs.iter().any(|v| v == "get") {
+        let validation = at.field_validation("CreateOptions")?;
+        let (object, mut warnings) = admission::read(&at.resource, at.asked.body, validation)?;
+        if admission::is_definition(&at.resource) {
+            warnings.extend(crd::warnings_of_definition(&object, None));
+        }
+        if at.resource.custom.is_some() && !at.resource.verbs.iter().any(|v| v == "create") {
+            let why = "create not allowed while custom resource definition is terminating";
+            let name = text(&object, "/metadata/name");
+            return Err(ApiError::forbidden(&at.resource.group, &at.resource.plural, name, why));
+        }
+        if resource_lacks(&at.resource, "get") {
             return Ok(Reply::value(201, &self.review(&at.resource, object, &at.asked.user)));
         }
         let stored = self.api.create(&at.resource, &at.target.namespace, object, &options)?;
@@ -135,11 +153,17 @@ impl Handler {
     fn update(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
         at.check_media()?;
         let options = at.write_options("UpdateOptions")?;
-        let (object, warnings) =
-            admission::read(&at.resource, at.asked.body, at.field_validation("UpdateOptions")?)?;
+        let validation = at.field_validation("UpdateOptions")?;
+        let (object, read_warnings) = admission::read(&at.resource, at.asked.body, validation)?;
+        let mut warnings = Vec::new();
         let (namespace, name) = (&at.target.namespace, &at.target.name);
-        let (stored, created) =
-            self.api.update(&at.resource, namespace, name, part, &options, |_| Ok(object.clone()))?;
+        let (stored, created) = self.api.update(&at.resource, namespace, name, part, &options, |old| {
+            warnings.clone_from(&read_warnings);
+            if admission::is_definition(&at.resource) {
+                warnings.extend(crd::warnings_of_definition(&object, old));
+            }
+            Ok(object.clone())
+        })?;
         Ok(at.reply(if created { 201 } else { 200 }, &stored)?.with_warnings(warnings))
     }
 
@@ -155,7 +179,8 @@ impl Handler {
                 return Err(ApiError::not_found(&at.resource.group, &at.resource.plural, name));
             };
             let mut new = patch.apply(object, schema)?;
-            let unknown = admission::conform(&at.resource, &mut new)?;
+            let mut unknown = patch.unknown_fields();
+            unknown.extend(admission::conform(&at.resource, &mut new)?);
             warnings = admission::complain(&at.resource, unknown, validation)?;
             Ok(new)
         })?;
@@ -265,6 +290,11 @@ impl Handler {
     }
 }
 
+/// Reviews can only be created, for one. Custom objects can be done everything with.
+fn resource_lacks(resource: &Resource, verb: &str) -> bool {
+    resource.custom.is_none() && !resource.verbs.iter().any(|v| v == verb)
+}
+
 /// The last state of these kinds is the answer to their deletion; of others it is a `Status`.
 fn returns_deleted_object(resource: &Resource) -> bool {
     const CORE: [&str; 8] = [
@@ -296,6 +326,14 @@ enum Patch {
 }
 
 impl Patch {
+    /// What strict validation has to say of the patch itself.
+    fn unknown_fields(&self) -> Vec<String> {
+        match self {
+            Self::Json(operations) => patch::unknown_op_fields(operations),
+            Self::Merge(_) | Self::Strategic(_) => Vec::new(),
+        }
+    }
+
     fn apply(&self, object: &Value, schema: Option<&Schema>) -> Result<Value, ApiError> {
         let mut new = object.clone();
         let result = match self {
@@ -335,10 +373,7 @@ impl At<'_> {
     }
 
     fn read_patch(&self) -> Result<Patch, ApiError> {
-        let json = || -> Result<Value, ApiError> {
-            serde_json::from_slice(self.asked.body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
-        };
+        let json = || Ok::<_, ApiError>(patch::parse(self.asked.body)?);
         let custom = self.resource.custom.is_some();
         match content_type(self.asked.headers).as_str() {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),

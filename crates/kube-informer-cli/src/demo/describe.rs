@@ -114,8 +114,11 @@ mod tests {
 
     #[test]
     fn an_update_says_what_changed_from_what_to_what() {
-        let change =
-            Change { kind: "deployment", old: Some(deployment(3, "web:1.4")), new: Some(deployment(5, "web:1.5")) };
+        let change = Change {
+            kind: "deployment",
+            old: Some(deployment(3, "web:1.4")),
+            new: Some(deployment(5, "web:1.5")),
+        };
         let line = line(&change, false);
         assert!(line.starts_with("~ deployment/shop/web "), "{line}");
         assert!(line.ends_with("replicas 3→5; image web web:1.4→web:1.5"), "{line}");

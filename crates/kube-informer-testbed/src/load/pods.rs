@@ -224,8 +224,11 @@ impl Template {
     }
 
     fn image(&self, container: usize) -> String {
-        let name = [self.app, "mesh-proxy"][container];
-        format!("registry.internal/{name}:{}", self.version)
+        format!("registry.internal/{}:{}", self.images()[container], self.version)
+    }
+
+    fn images(&self) -> [&'static str; 2] {
+        [self.app, "mesh-proxy"]
     }
 
     fn status(&self, rng: &mut Rng, scheduled: &str) -> Value {
@@ -242,7 +245,7 @@ impl Template {
                 json!({
                     "name": name,
                     "image": self.image(at),
-                    "imageID": format!("registry.internal/{name}@sha256:{}", self.digests[at]),
+                    "imageID": format!("registry.internal/{}@sha256:{}", self.images()[at], self.digests[at]),
                     "containerID": format!("containerd://{}", rng.hex(64)),
                     "ready": true,
                     "started": true,

@@ -187,7 +187,7 @@ async fn a_server_can_pretend_to_be_of_another_version() {
     let fault = proxy.on(Match::any()).pretend_version(1, 33);
     let version = client.get_json("/version").await.unwrap();
     assert_eq!((&version["minor"], &version["gitVersion"]), (&"33".into(), &"v1.33.0".into()));
-    client.get_json(PODS).await.unwrap();
+    assert_eq!(client.get_json(PODS).await.unwrap()["kind"], "PodList", "nothing else pretends");
     fault.remove();
     assert_eq!(client.get_json("/version").await.unwrap()["minor"], "37");
 }
@@ -249,9 +249,12 @@ async fn requests_are_matched_by_all_that_tells_them_apart() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_answered_for() {
-    let (upstream, proxy, client) = Upstream::proxied().await;
-    upstream.stop().await;
-    let response = soon(client.get(PODS)).await.unwrap();
+    // Bound and not listening: refuses, and nobody else gets the port meanwhile.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nobody = Access::anonymous(format!("http://{}", socket.local_addr().unwrap()));
+    let proxy = Proxy::start(&nobody).await.unwrap();
+    let response = soon(proxy.endpoint("secret").unwrap().get(PODS)).await.unwrap();
     assert_eq!(response.status, 502);
     assert_eq!(response.headers["content-type"], "text/plain; charset=utf-8");
     assert!(response.text().contains("cannot be reached"));
@@ -268,5 +271,4 @@ async fn a_kubeconfig_leads_to_the_proxy() {
     let client = Endpoint::from_kubeconfig(&path).await.unwrap();
     client.get(PODS).await.unwrap().success().unwrap();
     assert_eq!(upstream.seen()[0].headers["authorization"], "Bearer a-token");
-    let _: &Proxy = &proxy;
 }

@@ -58,11 +58,12 @@ async fn a_proxy_that_goes_down_takes_everything_with_it() {
 async fn a_proxy_that_is_shut_down_leaves_nothing_open() {
     let (upstream, proxy, client) = Upstream::proxied().await;
     let mut open = watch(&client, WATCH, Format::Json).await;
-    let (requests, port) = (proxy.requests(), proxy.port());
+    let requests = proxy.requests();
     soon(proxy.shut_down()).await;
     assert!(open.next().await.is_err());
-    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
-    assert_eq!(requests.open().len(), 0);
+    // Another test may get the port; what comes there does not come here.
+    let _ = client.get(PODS).await;
+    assert_eq!((requests.open().len(), requests.all().len()), (0, 1));
     upstream.wait_watches_gone(1).await;
 }
 

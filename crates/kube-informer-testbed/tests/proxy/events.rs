@@ -31,6 +31,20 @@ async fn events_are_dropped_and_the_others_keep_their_bytes() {
 }
 
 #[tokio::test]
+async fn a_fault_can_leave_the_first_events_alone_and_stop_after_some() {
+    for format in FORMATS {
+        let (upstream, proxy, client) = Upstream::proxied().await;
+        proxy.on(Match::watch()).drop_events(Events::added().skip(1).at_most(2));
+        let mut events = watch(&client, WATCH, format).await;
+        for name in ["a", "b", "c", "d"] {
+            upstream.send("ADDED", name);
+            upstream.send("MODIFIED", name);
+        }
+        assert_eq!(events.names(6).await, ["a", "a", "b", "c", "d", "d"]);
+    }
+}
+
+#[tokio::test]
 async fn events_are_duplicated() {
     for format in FORMATS {
         let (upstream, proxy, client) = Upstream::proxied().await;

@@ -2,9 +2,9 @@ use serde_json::{Value, json};
 
 use super::{NOW, definition, established, merge, shown, with_version};
 use crate::crd::{
-    CLEANUP_FINALIZER, default_definition, is_established, is_served, is_terminating, mark_deleted,
-    mark_deleting_instances, mark_instances_deleted, prepare_definition, resources, status,
-    validate_definition, warnings_of_definition,
+    default_definition, is_established, is_served, is_terminating, mark_deleted, mark_deleting_instances,
+    mark_instances_deleted, prepare_definition, resources, status, validate_definition,
+    warnings_of_definition,
 };
 
 const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
@@ -419,7 +419,7 @@ fn a_definition_with_taken_names_is_not_served() {
 fn a_deleted_definition_waits_for_its_objects() {
     let mut crd = established(definition(json!({ "type": "object" })));
     mark_deleted(&mut crd, NOW);
-    assert_eq!(crd["metadata"]["finalizers"], json!([CLEANUP_FINALIZER]));
+    assert_eq!(crd["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
     assert_eq!(crd["metadata"]["deletionTimestamp"], NOW);
     assert_eq!(crd["status"]["conditions"][2]["reason"], "InstanceDeletionPending");
     assert!(is_terminating(&crd));

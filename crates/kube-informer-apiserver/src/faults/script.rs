@@ -65,6 +65,7 @@ impl Script {
             .cloned()
             .collect();
         rules.extend(taker.cloned());
+        state.rules.retain(|rule| !rule.is_used_up());
 
         let (sender, late) = mpsc::unbounded_channel();
         let id = request.id;

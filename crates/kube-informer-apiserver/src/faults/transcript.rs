@@ -1,4 +1,4 @@
-//! What went through the proxy: one record per request, kept in order.
+//! What went through: one record per request, kept in order.
 //!
 //! A record appears when the request's head has been read, before any fault
 //! acts on it, and is completed as the answer goes out. The transcript is
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::lock;
 
 /// How many records are kept unless told otherwise.
-pub(crate) const CAPACITY: usize = 10_000;
+pub const CAPACITY: usize = 10_000;
 
 /// One request and what became of it.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub struct Request {
     pub accept: String,
     /// The Authorization header, for matchers and assertions.
     pub authorization: Option<String>,
-    /// When it arrived, since the proxy was started.
+    /// When it arrived, since the beginning.
     pub at: Duration,
     /// The status that the client was given.
     pub status: Option<u16>,
@@ -52,7 +52,7 @@ pub struct Request {
     pub events: u64,
     /// How it ended; `None` while it is in flight.
     pub end: Option<End>,
-    /// When it ended, since the proxy was started.
+    /// When it ended, since the beginning.
     pub ended_at: Option<Duration>,
     /// How many bytes its body has, where the head said so: a connection lets
     /// go of such a body after its last byte, without asking for its end.
@@ -317,7 +317,8 @@ impl Requests {
         Ok(found)
     }
 
-    /// Awaits a condition on the whole transcript.
+    /// Awaits a condition on the whole transcript. Like every condition here, it
+    /// is asked under the transcript's lock: it must not ask the transcript.
     pub async fn wait_until(
         &self,
         mut condition: impl FnMut(&VecDeque<Request>) -> bool,

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -20,9 +20,12 @@ use super::list::Scanner;
 use super::script::Exchange;
 use super::transcript::{End, Recorder};
 
+/// The body of the server's answer.
+type Upstream = UnsyncBoxBody<Bytes, String>;
+
 /// Carries one body over.
 pub(crate) struct Relay {
-    upstream: Incoming,
+    upstream: Upstream,
     out: mpsc::Sender<Bytes>,
     recorder: Arc<Recorder>,
     exchange: Exchange,
@@ -61,7 +64,7 @@ struct Live {
 
 impl Relay {
     pub(crate) fn new(
-        upstream: Incoming,
+        upstream: Upstream,
         out: mpsc::Sender<Bytes>,
         recorder: Arc<Recorder>,
         exchange: Exchange,
@@ -91,7 +94,7 @@ impl Relay {
                             self.data(data).await?;
                         }
                     }
-                    Some(Err(error)) => return Err(End::Upstream(error.to_string())),
+                    Some(Err(error)) => return Err(End::Upstream(error)),
                     None => return self.finish().await,
                 },
             }
@@ -124,8 +127,7 @@ impl Relay {
     async fn data(&mut self, mut data: Bytes) -> Result<(), End> {
         self.split_if_needed();
         match &mut self.objects {
-            Objects::Opaque => self.deliver(data).await,
-            Objects::List(scanner) => {
+            Objects::List(scanner) if self.faults.iter().any(|fault| fault.inside().is_some()) => {
                 let sent = self.sent;
                 let faults = &mut self.faults;
                 scanner.feed(&data, |item, at| {
@@ -137,6 +139,7 @@ impl Relay {
                 });
                 self.deliver(data).await
             }
+            Objects::Opaque | Objects::List(_) => self.deliver(data).await,
             Objects::Followed(_, tracker) => {
                 if self.faults.iter().any(Live::looks_at_events) {
                     // In the middle of a frame: pass its rest, then look at the next.
