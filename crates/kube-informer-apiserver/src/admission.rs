@@ -152,6 +152,7 @@ pub(crate) fn admit(
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
     default(resource, object);
+    // Empty fields are absent ones, to the owners of fields too.
     normalise(resource, object);
     // Ownership is about what the client sent and the defaults, not about what the server adds below.
     own(resource, object, writer);
