@@ -38,7 +38,6 @@ mod defaults;
 mod fields;
 mod managed_fields;
 mod patch;
-mod quantity;
 mod strategy;
 mod validation;
 

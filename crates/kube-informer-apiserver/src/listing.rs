@@ -71,6 +71,11 @@ pub(crate) fn selection(
     let custom: Vec<String> = custom.map(|field| field.name.clone()).collect();
     let fields = fields.map(|fields| fields.for_resource(resource, &custom));
     let fields = fields.transpose().map_err(bad)?;
+    if !name.is_empty()
+        && fields.as_ref().and_then(FieldSelector::exact_name).is_some_and(|exact| exact != name)
+    {
+        return Err(bad("fieldSelector metadata.name doesn't match requested name".to_owned()));
+    }
     let name = (!name.is_empty()).then(|| name.to_owned());
     Ok(Selection { prefix: prefix(namespace), name, labels, fields })
 }

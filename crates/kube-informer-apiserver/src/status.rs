@@ -81,15 +81,6 @@ impl FieldError {
         Self { kind: FieldErrorKind::Invalid, field, value: Some(value.into()), detail }
     }
 
-    pub(crate) fn type_invalid(
-        field: impl Into<String>,
-        value: impl Into<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
-        let (field, detail) = (field.into(), detail.into());
-        Self { kind: FieldErrorKind::TypeInvalid, field, value: Some(value.into()), detail }
-    }
-
     pub(crate) fn not_supported(field: impl Into<String>, value: impl Into<Value>, valid: &[&str]) -> Self {
         let quoted: Vec<String> = valid.iter().map(|v| format!("{v:?}")).collect();
         Self {
@@ -326,7 +317,9 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
         ("", "endpoints") => "services/endpoints".to_owned(),
         ("", "replicationcontrollers") => "controllers".to_owned(),
         ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
-        (group, plural) if resource.custom.is_some() || group == "apiextensions.k8s.io" => format!("{group}/{plural}"),
+        (group, plural) if resource.custom.is_some() || group == "apiextensions.k8s.io" => {
+            format!("{group}/{plural}")
+        }
         (_, plural) => plural.to_owned(),
     };
     match namespace {

@@ -159,7 +159,8 @@ impl NodeFacts {
         let value = object.value();
         let status = value.get("status").unwrap_or(&Value::Null);
         let addresses = status.get("addresses").and_then(Value::as_array).into_iter().flatten();
-        let mut internal = addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
+        let mut internal =
+            addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
         let taints = value.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
         let taint = |t: &Value| {
             let part = |pointer| text(t, pointer).to_owned();
