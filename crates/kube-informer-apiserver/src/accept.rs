@@ -6,11 +6,11 @@ use std::time::Duration;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch as channel};
+use tokio::sync::{Notify, Semaphore, watch as channel};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::service::Service;
+use crate::service::{OnConnection, Service};
 
 /// More connections than this wait in the kernel's queue.
 const CONNECTIONS: usize = 10_000;
@@ -18,12 +18,13 @@ const CONNECTIONS: usize = 10_000;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Takes connections while `gate` is true; ends them all when it turns false, or when `stopping` is true,
-/// after `grace`.
+/// after `grace`. `is_open` is told whenever the wish has been followed.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     service: Service,
     mut gate: channel::Receiver<bool>,
+    is_open: channel::Sender<bool>,
     mut stopping: channel::Receiver<bool>,
     grace: Duration,
 ) {
@@ -31,10 +32,11 @@ pub(crate) async fn run(
     let mut listener = Some(listener);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
+    let mut last = 0;
     while !*stopping.borrow() {
         if !*gate.borrow_and_update() {
             listener = None;
-            connections.abort_all();
+            connections.shutdown().await;
         } else if listener.is_none() {
             match rebind(address) {
                 Ok(again) => listener = Some(again),
@@ -45,15 +47,23 @@ pub(crate) async fn run(
                 }
             }
         }
+        is_open.send_replace(listener.is_some());
         tokio::select! {
             _ = stopping.changed() => {}
             changed = gate.changed() => if changed.is_err() { break },
             Some(_) = connections.join_next() => {}
             accepted = accept(listener.as_ref(), &places) => {
                 let (stream, place) = accepted;
-                let (tls, service, stopping) = (tls.clone(), service.clone(), stopping.clone());
+                last += 1;
+                let kill = Arc::new(Notify::new());
+                let service = service.on_connection(last, Arc::clone(&kill));
+                let (tls, stopping) = (tls.clone(), stopping.clone());
                 connections.spawn(async move {
-                    serve(stream, tls, service, stopping).await;
+                    tokio::select! {
+                        () = serve(stream, tls, service, stopping) => {}
+                        // A fault cuts the connection, whatever state it is in.
+                        () = kill.notified() => {}
+                    }
                     drop(place);
                 });
             }
@@ -95,7 +105,7 @@ async fn accept(
 async fn serve(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    service: Service,
+    service: OnConnection,
     mut stopping: channel::Receiver<bool>,
 ) {
     // Small watch events must not wait for more to come.

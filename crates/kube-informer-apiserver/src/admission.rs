@@ -152,6 +152,8 @@ pub(crate) fn admit(
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
     default(resource, object);
+    // Empty fields are absent ones, to the owners of fields too.
+    normalise(resource, object);
     // Ownership is about what the client sent and the defaults, not about what the server adds below.
     own(resource, object, writer);
     match writer.old {
@@ -189,7 +191,16 @@ fn own(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
     let subresource = writer.part.name();
     let write = Write { manager: writer.manager, api_version: &api_version, subresource, now: &now };
     let resets = managed_fields::reset_fields(resource, subresource);
-    managed_fields::update(writer.old, object, write, resets, resource.schema.as_ref());
+    // A create owns what it adds to the kind's zero value.
+    let zero = match (writer.old, &resource.schema, &resource.custom) {
+        (None, Some(schema), None) => {
+            let mut zero = serde_json::json!({ "kind": resource.kind, "apiVersion": api_version });
+            schema.normalise(&mut zero);
+            Some(zero)
+        }
+        _ => None,
+    };
+    managed_fields::update(writer.old.or(zero.as_ref()), object, write, resets, resource.schema.as_ref());
 }
 
 fn default(resource: &Resource, object: &mut Value) {

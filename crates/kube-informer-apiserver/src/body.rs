@@ -1,12 +1,13 @@
 //! Bodies of answers: whole, or streamed piece by piece without ever being whole.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::stream::{Stream, StreamExt};
 use http_body::{Frame, SizeHint};
+
+use crate::faults::{HangUp, Made};
 
 type Pieces = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
@@ -16,14 +17,9 @@ pub struct Body(Kind);
 enum Kind {
     Whole(Option<Bytes>),
     Stream(Pieces),
-    /// What a fault leaves of another body; may end with an error, as a cut connection does.
-    Faulty(Pin<Box<dyn Stream<Item = Result<Bytes, Cut>> + Send>>),
+    /// What faults leave of another body; may end with an error, as a cut connection does.
+    Faulty(Box<Made>),
 }
-
-/// The connection was cut by a fault.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection was cut")]
-pub struct Cut;
 
 impl Body {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
@@ -32,6 +28,11 @@ impl Body {
 
     pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Kind::Stream(Box::pin(pieces)))
+    }
+
+    /// A body that has gone through the faults.
+    pub(crate) fn faulty(made: Made) -> Self {
+        Self(Kind::Faulty(Box::new(made)))
     }
 
     /// The same, compressed on the way.
@@ -56,9 +57,12 @@ impl std::fmt::Debug for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Cut;
+    type Error = HangUp;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HangUp>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => {
                 Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
@@ -66,9 +70,7 @@ impl http_body::Body for Body {
             Kind::Stream(pieces) => {
                 pieces.as_mut().poll_next(cx).map(|piece| piece.map(|b| Ok(Frame::data(b))))
             }
-            Kind::Faulty(pieces) => {
-                pieces.as_mut().poll_next(cx).map(|piece| piece.map(|b| b.map(Frame::data)))
-            }
+            Kind::Faulty(made) => http_body::Body::poll_frame(Pin::new(made.as_mut()), cx),
         }
     }
 
@@ -163,12 +165,6 @@ fn gzip_stream(pieces: Pieces) -> impl Stream<Item = Bytes> + Send {
             }
         }
     })
-}
-
-impl From<Infallible> for Cut {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@
 //!
 //! The modules, in the order a request passes them.
 
-// The way in: sockets, TLS, one service.
+// The way in: sockets, TLS, one service, and what can go wrong there on command.
 mod accept;
+pub mod faults;
 mod server;
 mod service;
 mod tls;
@@ -57,7 +58,7 @@ mod render;
 mod status;
 mod table;
 
-pub use self::body::{Body, Cut};
+pub use self::body::Body;
 pub use self::server::{Builder, Server, ServerError, Stats};
 pub use self::service::Service;
 pub use self::simulator::Simulation;

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::api::{Api, WriteOptions};
 use crate::auth::{Tokens, User};
+use crate::faults::Faults;
 use crate::handler::{Handler, Settings};
 use crate::service::Service;
 use crate::simulator::{self, Simulation};
@@ -162,11 +163,20 @@ impl Builder {
             body_limit: self.body_limit,
         };
         let handler = Handler { api: Arc::clone(&api), tokens: Tokens::new(users), settings };
-        let service = Service { handler: Arc::new(handler) };
+        let service = Service::new(handler);
         let (open, gate) = channel::channel(true);
+        let (opened, is_open) = channel::channel(true);
         let acceptor = tls.as_ref().map(|tls| tokio_rustls::TlsAcceptor::from(Arc::clone(&tls.config)));
         let tasks = vec![
-            tokio::spawn(accept::run(listener, acceptor, service.clone(), gate, api.stopping(), GRACE)),
+            tokio::spawn(accept::run(
+                listener,
+                acceptor,
+                service.clone(),
+                gate,
+                opened,
+                api.stopping(),
+                GRACE,
+            )),
             tokio::spawn(controllers(Arc::clone(&api), self.simulation)),
         ];
         Ok(Server {
@@ -176,6 +186,7 @@ impl Builder {
             service,
             api,
             open,
+            is_open,
             tasks,
         })
     }
@@ -190,6 +201,8 @@ pub struct Server {
     api: Arc<Api>,
     /// False: connections are refused.
     open: channel::Sender<bool>,
+    /// Whether that has happened.
+    is_open: channel::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -258,19 +271,33 @@ impl Server {
         self.service.clone()
     }
 
+    /// What is to go wrong, on command. Faults reach the requests that arrive after this was first called.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.service.faults()
+    }
+
     /// Forgets all past changes, as etcd's compaction does: every older version is answered with 410.
     pub fn compact(&self) {
         self.api.store.compact();
     }
 
-    /// Refuses connections (the port is closed, open connections are cut) until [`Server::accept`].
-    pub fn refuse_connections(&self) {
-        self.open.send_replace(false);
+    /// Refuses connections until [`Server::accept_connections`]: once this returns, the port is closed and
+    /// open connections are cut.
+    pub async fn refuse_connections(&self) {
+        self.set_open(false).await;
     }
 
-    /// Takes connections again, on the same port.
-    pub fn accept_connections(&self) {
-        self.open.send_replace(true);
+    /// Takes connections again, on the same port, once this returns.
+    pub async fn accept_connections(&self) {
+        self.set_open(true).await;
+    }
+
+    async fn set_open(&self, open: bool) {
+        self.open.send_replace(open);
+        // Somebody else may have changed their mind meanwhile, or the server may have stopped: no wait then.
+        let followed = |now: &bool| *now == open || *self.open.borrow() != open;
+        let _: Result<_, _> = self.is_open.clone().wait_for(followed).await;
     }
 
     /// What it holds and has done.

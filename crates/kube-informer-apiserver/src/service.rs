@@ -1,27 +1,33 @@
 //! The server as a `tower` service: for a client in the same process, and under every connection.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::sync::Notify;
 
 use crate::body::Body;
+use crate::faults::{Faults, HangUp, Line};
 use crate::handler::Handler;
 use crate::status::ApiError;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, HangUp>> + Send>>;
 
 /// Answers HTTP requests without a socket; a cheap clone.
 ///
-/// `kube_client::Client::new(server.service(), "default")` makes a client of it.
+/// `kube_client::Client::new(server.service(), "default")` makes a client of it. The only error is a fault
+/// that hangs up ([`crate::faults`]).
 #[derive(Clone)]
 pub struct Service {
-    pub(crate) handler: Arc<Handler>,
+    handler: Arc<Handler>,
+    faults: Faults,
+    /// Nobody has taken the faults' handle as long as this is false: then they cost nothing.
+    armed: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Service {
@@ -31,7 +37,35 @@ impl std::fmt::Debug for Service {
 }
 
 impl Service {
-    async fn answer<B>(self, request: Request<B>) -> Response<Body>
+    pub(crate) fn new(handler: Handler) -> Self {
+        Self { handler: Arc::new(handler), faults: Faults::default(), armed: Arc::default() }
+    }
+
+    /// The faults; they reach the requests that come from now on.
+    pub(crate) fn faults(&self) -> Faults {
+        self.armed.store(true, Ordering::Release);
+        self.faults.clone()
+    }
+
+    /// The same service for one connection, which its owner closes when `kill` is notified.
+    pub(crate) fn on_connection(&self, id: u64, kill: Arc<Notify>) -> OnConnection {
+        OnConnection { service: self.clone(), id, kill }
+    }
+
+    async fn answer<B>(self, line: Line, request: Request<B>) -> Result<Response<Body>, HangUp>
+    where
+        B: http_body::Body + Send,
+        B::Error: Into<BoxError>,
+    {
+        if !self.armed.load(Ordering::Acquire) {
+            return Ok(self.handle(request).await);
+        }
+        let forward = async |request| Ok(self.handle(request).await);
+        let response = self.faults.pass(line, request, forward).await?;
+        Ok(response.map(Body::faulty))
+    }
+
+    async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body + Send,
         B::Error: Into<BoxError>,
@@ -60,30 +94,37 @@ where
     B::Error: Into<BoxError>,
 {
     type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Error = HangUp;
+    type Future = Answer;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), HangUp>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let service = self.clone();
-        Box::pin(async move { Ok(service.answer(request).await) })
+    fn call(&mut self, request: Request<B>) -> Answer {
+        Box::pin(self.clone().answer(Line::in_process(), request))
     }
 }
 
-impl<B> hyper::service::Service<Request<B>> for Service
+/// The service of one connection.
+pub(crate) struct OnConnection {
+    service: Service,
+    id: u64,
+    kill: Arc<Notify>,
+}
+
+impl<B> hyper::service::Service<Request<B>> for OnConnection
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
     B::Error: Into<BoxError>,
 {
     type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Error = HangUp;
+    type Future = Answer;
 
-    fn call(&self, request: Request<B>) -> Self::Future {
-        let service = self.clone();
-        Box::pin(async move { Ok(service.answer(request).await) })
+    fn call(&self, request: Request<B>) -> Answer {
+        let line = Line::of_connection(self.id, Arc::clone(&self.kill), ());
+        Box::pin(self.service.clone().answer(line, request))
     }
 }

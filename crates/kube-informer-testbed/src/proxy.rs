@@ -48,35 +48,15 @@ use tokio::task::JoinHandle;
 use crate::http::Endpoint;
 use crate::kubeconfig::Access;
 
-// The way of a request: the door, the match, the fault, the server, the record.
+// The way of a request: the door, the faults, the server.
 mod server;
-
-mod matcher;
-mod script;
-
-mod answer;
-mod fault;
-
 mod upstream;
 
-mod body;
-mod relay;
+pub use kube_informer_apiserver::faults::{
+    Answer, End, Events, Fault, Format, Match, NotSeen, On, Request, Requests, Verb, WatchEvent,
+};
+use kube_informer_apiserver::faults::{CAPACITY, FRAME_LIMIT, Faults};
 
-mod event;
-mod frames;
-mod list;
-mod protobuf;
-
-mod transcript;
-
-pub use answer::Answer;
-pub use event::WatchEvent;
-pub use fault::{Fault, On};
-pub use frames::Format;
-pub use matcher::{Events, Match};
-pub use transcript::{End, NotSeen, Request, Requests, Verb};
-
-use fault::Reach;
 use server::{Command, Server};
 
 /// How a proxy is to be started.
@@ -103,8 +83,8 @@ impl Config {
         Self {
             server: server.clone(),
             add_credentials: false,
-            frame_limit: 64 << 20,
-            transcript: transcript::CAPACITY,
+            frame_limit: FRAME_LIMIT,
+            transcript: CAPACITY,
         }
     }
 
@@ -133,7 +113,8 @@ impl Config {
     /// Starts it.
     pub async fn start(self) -> Result<Proxy> {
         let upstream = upstream::Upstream::new(&self.server, self.add_credentials)?;
-        let server = Arc::new(Server::new(upstream, Requests::new(self.transcript), self.frame_limit));
+        let faults = Faults::new(self.transcript, self.frame_limit);
+        let server = Arc::new(Server::new(upstream, faults));
         let listener = server::listen().context("cannot open a port on the loopback")?;
         let address = listener.local_addr()?;
         let (commands, receiver) = mpsc::channel(1);
@@ -187,19 +168,19 @@ impl Proxy {
 
     /// Begins a fault for requests that arrive from now on.
     pub fn on(&self, requests: Match) -> On {
-        On::new(self.server.script.clone(), requests, Reach::Coming)
+        self.server.faults.on(requests)
     }
 
     /// Begins a fault for requests in flight now, and no others. Faults that
     /// act before or instead of an answer have nothing to do here, except that
     /// `cut` and `stall` act at once.
     pub fn on_open(&self, requests: Match) -> On {
-        On::new(self.server.script.clone(), requests, Reach::Open)
+        self.server.faults.on_open(requests)
     }
 
     /// Begins a fault for requests in flight and those that arrive.
     pub fn on_all(&self, requests: Match) -> On {
-        On::new(self.server.script.clone(), requests, Reach::Both)
+        self.server.faults.on_all(requests)
     }
 
     /// Closes the connections of the matching requests in flight, now, in
@@ -211,7 +192,7 @@ impl Proxy {
 
     /// Removes every fault. Refused connections stay refused.
     pub fn heal(&self) {
-        self.server.script.heal();
+        self.server.faults.heal();
     }
 
     /// Closes the port, so that new connections are refused, and the
@@ -239,7 +220,7 @@ impl Proxy {
     /// The transcript.
     #[must_use]
     pub fn requests(&self) -> Requests {
-        self.server.requests.clone()
+        self.server.faults.requests()
     }
 
     /// How many connections clients have open.

@@ -25,7 +25,7 @@ pub(crate) async fn follow(mut service: Service, path: &str, kind: &'static str,
     let mut seen: HashMap<String, Value> = HashMap::new();
     let request = http::Request::get(format!("{path}?watch=true"));
     let Ok(request) = request.body(http_body_util::Empty::<bytes::Bytes>::new()) else { return };
-    let Ok(response) = service.call(request).await;
+    let Ok(response) = service.call(request).await else { return };
     let mut body = response.into_body();
     let mut buffer = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {

@@ -1,4 +1,4 @@
-//! The door and the way of one request through the proxy.
+//! The door, and the connections behind it.
 //!
 //! One task accepts and owns the tasks of the connections: when it ends, all
 //! end. A connection is cut by dropping it, so a cut works in every state.
@@ -9,34 +9,22 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Response};
+use http::Response;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kube_informer_apiserver::faults::{Faults, HangUp, Line, Made, Match};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::answer::accepted;
-use super::body::{HangUp, Made};
-use super::fault::{Action, Point, Rule};
-use super::frames::{Format, Tracker};
-use super::list::Scanner;
 use super::lock;
-use super::matcher::Match;
-use super::relay::{Objects, Relay};
-use super::script::{Exchange, Script};
-use super::transcript::{End, Recorder, Request, Requests};
 use super::upstream::Upstream;
 
 /// What all connections share.
 pub(crate) struct Server {
-    pub(crate) script: Arc<Script>,
-    pub(crate) requests: Requests,
+    pub(crate) faults: Faults,
     upstream: Upstream,
-    frame_limit: usize,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
     count: watch::Sender<usize>,
     last_connection: AtomicU64,
@@ -168,152 +156,17 @@ async fn serve(
     connection: Arc<Connection>,
     request: http::Request<Incoming>,
 ) -> Result<Response<Made>, HangUp> {
-    let arrived = arrived(&connection, &request);
-    let accept = arrived.accept.clone();
-    let is_watch = arrived.is_watch();
-    let is_head = arrived.method == http::Method::HEAD;
-    let recorder = Arc::new(server.requests.begin(arrived.clone()));
-    let arrived = Request { id: recorder.id(), ..arrived };
-    let (rules, exchange) = server.script.arrive(arrived, connection.kill.clone());
-    let busy = Busy::new(connection);
-
-    for rule in &rules {
-        match &rule.action {
-            Action::Delay(delay) => {
-                acted(rule, &recorder);
-                tokio::time::sleep(*delay).await;
-            }
-            Action::Stall(Point::Before) => {
-                acted(rule, &recorder);
-                rule.freed().await;
-            }
-            Action::Cut(Point::Before) => {
-                acted(rule, &recorder);
-                recorder.end(End::Cut);
-                return Err(HangUp);
-            }
-            Action::Answer(answer) => {
-                acted(rule, &recorder);
-                return Ok(whole(recorder, answer.response(&accept), busy, exchange));
-            }
-            Action::ErrorEvent(answer) if is_watch => {
-                acted(rule, &recorder);
-                let format = accepted(&accept);
-                let mut response = Response::new(answer.error_event(format).encode());
-                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(watch_type(format)));
-                recorder.events(1);
-                return Ok(whole(recorder, response, busy, exchange));
-            }
-            _ => {}
-        }
-    }
-
-    let plain = rules.iter().any(|rule| rule.needs_objects());
-    let response = match server.upstream.forward(request, plain).await {
-        Ok(response) => response,
-        Err(error) => {
-            let message = format!("{error:#}");
-            recorder.end(End::Upstream(message.clone()));
-            let mut response =
-                Response::new(Bytes::from(format!("the upstream server cannot be reached: {message}\n")));
-            *response.status_mut() = http::StatusCode::BAD_GATEWAY;
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-            return Ok(whole(recorder, response, busy, exchange));
-        }
-    };
-
-    let (mut head, body) = response.into_parts();
-    let objects = objects(&head.headers, is_watch);
-    for rule in &rules {
-        if let Action::ContentType(value) = &rule.action {
-            acted(rule, &recorder);
-            head.headers.insert(CONTENT_TYPE, value.clone());
-        }
-    }
-    let bodiless = is_head || matches!(head.status.as_u16(), 204 | 304);
-    let length = if bodiless { Some(0) } else { header(&head.headers, &CONTENT_LENGTH).parse().ok() };
-    recorder.answered(head.status.as_u16(), &header(&head.headers, &CONTENT_TYPE), length);
-    let rules = rules.into_iter().filter(|rule| !rule.is_early()).collect();
-    let limit = server.frame_limit;
-    let made = Made::new(recorder.clone(), |out| async move {
-        let _busy = busy;
-        Relay::new(body, out, recorder, exchange, objects, limit).run(rules).await
-    });
-    Ok(Response::from_parts(head, made))
-}
-
-/// An answer of the proxy's own.
-fn whole(
-    recorder: Arc<Recorder>,
-    response: Response<Bytes>,
-    busy: Busy,
-    exchange: Exchange,
-) -> Response<Made> {
-    let (mut head, body) = response.into_parts();
-    recorder.answered(head.status.as_u16(), &header(&head.headers, &CONTENT_TYPE), Some(body.len() as u64));
-    head.headers.insert(CONTENT_LENGTH, body.len().into());
-    let counter = recorder.clone();
-    let made = Made::new(recorder, |out| async move {
-        let (_busy, _exchange) = (busy, exchange);
-        let length = body.len();
-        if length > 0 && out.send(body).await.is_ok() {
-            counter.passed(length);
-        }
-        Ok(())
-    });
-    Response::from_parts(head, made)
-}
-
-fn acted(rule: &Rule, recorder: &Recorder) {
-    recorder.note(&rule.label());
-    rule.act();
-}
-
-fn arrived(connection: &Connection, request: &http::Request<Incoming>) -> Request {
-    let headers = request.headers();
-    Request {
-        connection: connection.id,
-        path: request.uri().path().to_owned(),
-        query: request.uri().query().unwrap_or_default().to_owned(),
-        accept: header(headers, &ACCEPT),
-        authorization: headers.contains_key(AUTHORIZATION).then(|| header(headers, &AUTHORIZATION)),
-        ..Request::arriving(request.method().clone())
-    }
-}
-
-fn header(headers: &HeaderMap, name: &http::HeaderName) -> String {
-    let values = headers.get_all(name).into_iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
-    values.collect::<Vec<_>>().join(",")
-}
-
-fn objects(headers: &HeaderMap, is_watch: bool) -> Objects {
-    let encoding = header(headers, &CONTENT_ENCODING);
-    if !(encoding.is_empty() || encoding == "identity") {
-        return Objects::Opaque;
-    }
-    match Format::of(&header(headers, &CONTENT_TYPE)) {
-        None => Objects::Opaque,
-        Some(format) if is_watch => Objects::Followed(format, Tracker::new(format)),
-        Some(format) => Objects::List(Scanner::new(format)),
-    }
-}
-
-fn watch_type(format: Format) -> &'static str {
-    match format {
-        Format::Json => "application/json",
-        Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-    }
+    let line = Line::of_connection(connection.id, connection.kill.clone(), Busy::new(connection));
+    let forward =
+        async |request| server.upstream.forward(request).await.map_err(|error| format!("{error:#}"));
+    server.faults.pass(line, request, forward).await
 }
 
 impl Server {
-    pub(crate) fn new(upstream: Upstream, requests: Requests, frame_limit: usize) -> Self {
+    pub(crate) fn new(upstream: Upstream, faults: Faults) -> Self {
         Self {
-            script: Arc::default(),
-            requests,
+            faults,
             upstream,
-            frame_limit,
             connections: Mutex::default(),
             count: watch::Sender::new(0),
             last_connection: AtomicU64::new(0),
@@ -327,13 +180,7 @@ impl Server {
     /// Cuts the matching exchanges in flight and awaits that their connections
     /// are gone.
     pub(crate) async fn cut_open(&self, matcher: &Match) -> usize {
-        let mut cut = Vec::new();
-        self.script.each_open(matcher, |request, kill| {
-            self.requests.note(request.id, "cut now");
-            self.requests.end(request.id, End::Cut);
-            kill.notify_one();
-            cut.push(request.connection);
-        });
+        let cut = self.faults.cut_open(matcher);
         self.wait_gone(&cut).await;
         cut.len()
     }

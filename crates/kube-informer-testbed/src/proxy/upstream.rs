@@ -4,9 +4,7 @@
 //! connection. Bodies stream. There is no deadline: what waits, waits visibly.
 
 use anyhow::{Context, Result};
-use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{AUTHORIZATION, CONNECTION, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
@@ -47,20 +45,13 @@ impl Upstream {
         Ok(Self { url: server.url, client, authorization })
     }
 
-    /// Passes a request on; `plain` asks for an answer that is not compressed.
-    pub(crate) async fn forward(
-        &self,
-        request: http::Request<Incoming>,
-        plain: bool,
-    ) -> Result<http::Response<Incoming>> {
+    /// Passes a request on.
+    pub(crate) async fn forward(&self, request: http::Request<Incoming>) -> Result<http::Response<Incoming>> {
         let (mut head, body) = request.into_parts();
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         head.uri = format!("{}{path}", self.url).parse::<Uri>().context("no valid address")?;
         strip_hops(&mut head.headers);
         head.headers.remove(HOST);
-        if plain {
-            head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        }
         if let Some(authorization) = &self.authorization {
             head.headers.entry(AUTHORIZATION).or_insert_with(|| authorization.clone());
         }

@@ -187,7 +187,7 @@ async fn a_server_can_pretend_to_be_of_another_version() {
     let fault = proxy.on(Match::any()).pretend_version(1, 33);
     let version = client.get_json("/version").await.unwrap();
     assert_eq!((&version["minor"], &version["gitVersion"]), (&"33".into(), &"v1.33.0".into()));
-    client.get_json(PODS).await.unwrap();
+    assert_eq!(client.get_json(PODS).await.unwrap()["kind"], "PodList", "nothing else pretends");
     fault.remove();
     assert_eq!(client.get_json("/version").await.unwrap()["minor"], "37");
 }

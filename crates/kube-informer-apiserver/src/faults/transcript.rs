@@ -1,4 +1,4 @@
-//! What went through the proxy: one record per request, kept in order.
+//! What went through: one record per request, kept in order.
 //!
 //! A record appears when the request's head has been read, before any fault
 //! acts on it, and is completed as the answer goes out. The transcript is
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::lock;
 
 /// How many records are kept unless told otherwise.
-pub(crate) const CAPACITY: usize = 10_000;
+pub const CAPACITY: usize = 10_000;
 
 /// One request and what became of it.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub struct Request {
     pub accept: String,
     /// The Authorization header, for matchers and assertions.
     pub authorization: Option<String>,
-    /// When it arrived, since the proxy was started.
+    /// When it arrived, since the beginning.
     pub at: Duration,
     /// The status that the client was given.
     pub status: Option<u16>,
@@ -52,7 +52,7 @@ pub struct Request {
     pub events: u64,
     /// How it ended; `None` while it is in flight.
     pub end: Option<End>,
-    /// When it ended, since the proxy was started.
+    /// When it ended, since the beginning.
     pub ended_at: Option<Duration>,
     /// How many bytes its body has, where the head said so: a connection lets
     /// go of such a body after its last byte, without asking for its end.

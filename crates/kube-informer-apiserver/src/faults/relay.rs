@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -20,9 +20,12 @@ use super::list::Scanner;
 use super::script::Exchange;
 use super::transcript::{End, Recorder};
 
+/// The body of the server's answer.
+type Upstream = UnsyncBoxBody<Bytes, String>;
+
 /// Carries one body over.
 pub(crate) struct Relay {
-    upstream: Incoming,
+    upstream: Upstream,
     out: mpsc::Sender<Bytes>,
     recorder: Arc<Recorder>,
     exchange: Exchange,
@@ -61,7 +64,7 @@ struct Live {
 
 impl Relay {
     pub(crate) fn new(
-        upstream: Incoming,
+        upstream: Upstream,
         out: mpsc::Sender<Bytes>,
         recorder: Arc<Recorder>,
         exchange: Exchange,
@@ -91,7 +94,7 @@ impl Relay {
                             self.data(data).await?;
                         }
                     }
-                    Some(Err(error)) => return Err(End::Upstream(error.to_string())),
+                    Some(Err(error)) => return Err(End::Upstream(error)),
                     None => return self.finish().await,
                 },
             }

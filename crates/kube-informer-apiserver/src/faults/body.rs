@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use super::transcript::{End, Recorder};
 
-/// The body of an answer to the client.
-pub(crate) struct Made {
+/// The body of an answer on its way to the client, through the faults.
+pub struct Made {
     maker: Pin<Box<dyn Future<Output = Result<(), End>> + Send>>,
     pieces: mpsc::Receiver<Bytes>,
     recorder: Arc<Recorder>,
@@ -31,8 +31,8 @@ enum State {
 }
 
 /// The connection to the client is to be closed at once.
-#[derive(Debug)]
-pub(crate) struct HangUp;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HangUp;
 
 impl Made {
     /// A body made by a future that sends pieces to what the call is given.

@@ -1,4 +1,4 @@
-//! What the proxy answers in the server's place.
+//! What is answered in the server's place.
 //!
 //! Errors are `Status` objects with the reasons, messages and details that a
 //! kube-apiserver gives, written in the encoding that the request accepts, as

@@ -1,7 +1,7 @@
 //! Faults, and the handles that a test holds on them.
 //!
 //! A fault is installed by the last call of a sentence that starts with
-//! `proxy.on(…)`. It acts on as many matching requests as `times` says,
+//! `faults.on(…)`. It acts on as many matching requests as `times` says,
 //! otherwise until it is removed. Several faults can act on one request, in
 //! the order of their installation; the first that answers or hangs up takes
 //! the request, and what would act on the answer's body is then left unused.
@@ -93,7 +93,7 @@ pub(crate) enum Change {
 
 type Edit = Box<dyn FnMut(&mut WatchEvent) + Send>;
 
-/// An installed fault as the proxy sees it.
+/// An installed fault as requests meet it.
 pub(crate) struct Rule {
     pub(crate) matcher: Match,
     pub(crate) action: Action,
