@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::cluster::controller_of;
-use super::condition;
+use super::{condition, dice};
 use crate::api::text;
 use crate::object::{Stored, labels_of};
 
@@ -144,6 +144,8 @@ struct Owned {
 /// What is worth knowing of a node.
 pub(super) struct NodeFacts {
     pub(super) name: String,
+    /// Of its name.
+    pub(super) hash: u64,
     pub(super) address: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) ready: bool,
@@ -168,6 +170,7 @@ impl NodeFacts {
         };
         Self {
             name: object.name.clone(),
+            hash: dice::hash(&object.name),
             address: internal.next().unwrap_or_default().to_owned(),
             labels: labels_of(&value),
             ready: condition::is_true(status, "Ready"),
