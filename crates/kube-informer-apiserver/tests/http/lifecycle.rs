@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use http_body_util::BodyExt;
 use kube_informer_apiserver::{Server, ServerError};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower_service::Service;
 
@@ -78,14 +78,26 @@ async fn shutdown_ends_watches_cleanly_frees_the_port_and_leaves_nothing_behind(
 #[tokio::test]
 async fn a_request_in_flight_is_answered_before_the_server_stops() {
     let server = Server::builder().start().await.unwrap();
-    let mut connection = Connection::open(server.address(), Protocol::Http1).await;
-    let body = map("one", 100_000);
-    let answered = connection.ask(Method::POST, MAPS, Some(&body));
-    let (answer, ()) = tokio::join!(answered, async {
-        tokio::task::yield_now().await;
-        server.shutdown().await;
-    });
-    assert_eq!(answer.0, 201);
+    let body = map("one", 1_000).to_string();
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    let length = body.len();
+    let head = format!(
+        "POST {MAPS} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\nexpect: 100-continue\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server says so when it has begun to read the body.
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        assert!(soon("a word", stream.read_buf(&mut answer)).await.unwrap() > 0);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&answer));
+    let shutdown = tokio::spawn(server.shutdown());
+    tokio::task::yield_now().await;
+    stream.write_all(body.as_bytes()).await.unwrap();
+    answer.clear();
+    soon("the answer and the end", stream.read_to_end(&mut answer)).await.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 201"), "{}", String::from_utf8_lossy(&answer));
+    soon("shutdown", shutdown).await.unwrap();
 }
 
 #[tokio::test]

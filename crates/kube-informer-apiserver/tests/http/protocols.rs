@@ -72,7 +72,7 @@ async fn a_kubeconfig_leads_other_clients_to_the_server() {
         assert_eq!(config.cluster_url.to_string().trim_end_matches('/'), server.url());
         assert_eq!(config.default_namespace, "default");
         let client = kube_client::Client::try_from(config).unwrap();
-        assert_eq!(client.apiserver_version().await.unwrap().git_version, "v1.37.1");
+        assert!(client.apiserver_version().await.unwrap().git_version.starts_with("v1.37.1"));
         let error = server.write_kubeconfig(directory.path().join("no/such/place")).unwrap_err();
         assert!(error.to_string().contains("no/such/place"), "{error}");
     }
