@@ -266,7 +266,7 @@ impl ApiError {
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
-        let message = format!("Request entity is too large: limit is {limit}");
+        let message = format!("Request entity too large: limit is {limit}");
         Self::new(413, "RequestEntityTooLarge", message)
     }
 

@@ -140,7 +140,7 @@ async fn a_reflector_store_follows_the_server() {
         }
     })
     .await;
-    // Versions of the past are gone, and the watch ends: the reflector lists again.
+    // Forgetting the past does not disturb who is up to date.
     server.compact();
     maps.delete("other", &DeleteParams::default()).await.unwrap();
     soon("the same again", async {
