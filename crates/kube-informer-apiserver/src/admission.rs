@@ -97,6 +97,11 @@ fn cannot_handle(resource: &Resource, kind: &str, why: &str) -> ApiError {
     ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
 }
 
+/// What is wrong, without the words that say with what.
+pub(crate) fn why_not(message: &str) -> &str {
+    message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")).map_or(message, |(_, why)| why)
+}
+
 /// JSON that must be an object.
 pub(crate) fn parse(kind: &str, body: &[u8]) -> Result<Value, ApiError> {
     let unrecognized = |why: &str| {

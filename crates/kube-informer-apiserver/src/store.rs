@@ -72,6 +72,8 @@ struct Bucket {
 
 struct State {
     revision: u64,
+    /// Nothing older can be resumed from, in no bucket.
+    compacted: u64,
     buckets: HashMap<BucketId, Bucket>,
     /// Dependents by the UID of their owner.
     dependents: HashMap<String, BTreeSet<(BucketId, String)>>,
@@ -91,7 +93,7 @@ impl Store {
     /// A store that remembers `window` changes per resource.
     pub(crate) fn new(window: usize) -> Self {
         let state =
-            State { revision: 1, buckets: HashMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
+            State { revision: 1, compacted: 0, buckets: HashMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
         let (newest, _) = watch::channel(1);
         Self { state: RwLock::new(state), window: window.max(1), serialised: Arc::default(), newest }
     }
@@ -124,7 +126,10 @@ impl Store {
     pub(crate) fn list_at(&self, bucket: &BucketId, prefix: &str, revision: u64) -> Result<Listing, TooOld> {
         let state = self.read();
         let Some(found) = state.buckets.get(bucket) else {
-            return Ok(Listing { revision, objects: Vec::new() });
+            return match revision < state.compacted {
+                true => Err(TooOld { oldest: state.compacted }),
+                false => Ok(Listing { revision, objects: Vec::new() }),
+            };
         };
         if revision < found.floor {
             return Err(TooOld { oldest: found.floor });
@@ -183,7 +188,12 @@ impl Store {
         most: usize,
     ) -> Result<(Vec<Arc<Change>>, u64), TooOld> {
         let state = self.read();
-        let Some(found) = state.buckets.get(bucket) else { return Ok((Vec::new(), state.revision)) };
+        let Some(found) = state.buckets.get(bucket) else {
+            return match revision < state.compacted {
+                true => Err(TooOld { oldest: state.compacted }),
+                false => Ok((Vec::new(), state.revision)),
+            };
+        };
         if revision < found.floor {
             return Err(TooOld { oldest: found.floor });
         }
@@ -271,6 +281,7 @@ impl Store {
     pub(crate) fn compact(&self) {
         let mut state = self.write();
         let revision = state.revision;
+        state.compacted = revision;
         for bucket in state.buckets.values_mut() {
             bucket.log.clear();
             bucket.floor = revision;
@@ -328,8 +339,9 @@ impl State {
     fn bucket(&mut self, id: &BucketId, floor: u64) -> &mut Bucket {
         if !self.buckets.contains_key(id) {
             let (grown, _) = watch::channel(Some(floor));
-            // A bucket that did not exist has had no changes: any version so far can be resumed from.
-            let bucket = Bucket { objects: BTreeMap::new(), log: VecDeque::new(), floor: 0, grown };
+            // A bucket that did not exist has had no changes: what was not compacted can be resumed from.
+            let floor = self.compacted;
+            let bucket = Bucket { objects: BTreeMap::new(), log: VecDeque::new(), floor, grown };
             self.buckets.insert(id.clone(), bucket);
         }
         self.buckets.get_mut(id).expect("inserted above")
