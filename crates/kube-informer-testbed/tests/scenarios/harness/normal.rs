@@ -30,7 +30,12 @@ pub(crate) fn normal(entries: Vec<Value>, unique: &str) -> BTreeMap<String, Valu
         for (key, value) in object(entry) {
             parts.push((key, value));
         }
-        let key = format!("{:02} {}", number + 1, step.as_str().unwrap_or_default());
+        let step = step.as_str().unwrap_or_default();
+        // What is no answer has a name of its own.
+        let key = match parts.iter().any(|(key, _)| key == "value") {
+            true => step.to_owned(),
+            false => format!("{:02} {step}", number + 1),
+        };
         steps.insert(key, parts.into_iter().collect());
     }
     steps
@@ -72,7 +77,7 @@ static UID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0
 /// Times of this run; scenarios themselves write times of 2001.
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
-static OWN_ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b127\.0\.0\.1:\d+\b"));
+static OWN_ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+\.\d+\.\d+\.\d+:\d+$"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(ms|s|m)$"));
 /// What differs, as Go prints its own structs.
 static GO_DIFF: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)\n@@ .*"));
