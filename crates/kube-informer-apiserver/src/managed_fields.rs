@@ -28,7 +28,7 @@ use self::compare::compare;
 use self::set::Set;
 use crate::schema::Schema;
 
-pub(crate) use empty::empty_object;
+use self::empty::empty_object;
 pub(crate) use reset::reset_fields;
 
 /// More entries of updates than this, and the oldest are joined.

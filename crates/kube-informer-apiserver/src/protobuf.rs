@@ -6,6 +6,9 @@
 //! fields are skipped, as Go does. Total over any bytes: an error, never a panic, never a read past the
 //! end, bounded recursion.
 
+#[cfg(test)]
+mod tests;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -128,6 +131,7 @@ impl<'a> Fields<'a> {
 }
 
 const END: &str = "unexpected end of the message";
+const WRONG: &str = "a field with the wrong wire type";
 
 struct Reader<'s> {
     set: &'s SchemaSet,
@@ -233,7 +237,7 @@ impl<'s> Reader<'s> {
                 self.message(id, &[], bytes, &mut out, depth + 1)?;
                 Value::Object(out)
             }
-            (kind, _) => return Err(format!("a {kind:?} has the wrong wire type")),
+            _ => return Err(WRONG.to_owned()),
         })
     }
 
@@ -315,7 +319,7 @@ fn zero(node: &Node) -> Value {
 fn expect_bytes(wire: Wire<'_>) -> Result<&[u8], String> {
     match wire {
         Wire::Bytes(bytes) => Ok(bytes),
-        _ => Err("a message has the wrong wire type".to_owned()),
+        _ => Err(WRONG.to_owned()),
     }
 }
 

@@ -169,7 +169,7 @@ impl Api {
                     return Err(missing());
                 }
                 let mut object = change(None)?;
-                check_identity(resource, namespace, name, &object)?;
+                identify(resource, namespace, name, &mut object)?;
                 let uid = text(&object, "/metadata/uid");
                 if !uid.is_empty() {
                     let why = precondition("UID", uid, "");
@@ -183,10 +183,7 @@ impl Api {
             };
             let old = seen.value_as(resource);
             let mut new = change(Some(&old))?;
-            check_identity(resource, namespace, name, &new)?;
-            if resource.namespaced {
-                metadata_mut(&mut new).insert("namespace".into(), namespace.into());
-            }
+identify(resource, namespace, name, &mut new)?;
             check_version(resource, &seen, &new, options)?;
             match self.write_over(resource, &seen, &old, new, part, options) {
                 Ok(stored) => return Ok((stored, false)),
@@ -327,24 +324,25 @@ impl From<ApiError> for Failed {
     }
 }
 
-/// The body must be about the object that the path names.
-fn check_identity(resource: &Resource, namespace: &str, name: &str, object: &Value) -> Result<(), ApiError> {
-    let given = text(object, "/metadata/name");
-    if given.is_empty() {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )));
-    }
-    if given != name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
+/// The body must be about the object that the path names; the namespace may be left out.
+fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
-    if resource.namespaced && !given.is_empty() && given != namespace {
+    if !resource.namespaced {
+        metadata_mut(object).remove("namespace");
+    } else if given.is_empty() {
+        metadata_mut(object).insert("namespace".into(), namespace.into());
+    } else if given != namespace {
         return Err(ApiError::bad_request(OTHER_NAMESPACE));
     }
-    Ok(())
+    match text(object, "/metadata/name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given if given != name => Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// How the real server says that an object is not the one that was meant.

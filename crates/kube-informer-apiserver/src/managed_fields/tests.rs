@@ -34,7 +34,7 @@ fn managers(object: &Value) -> Vec<&str> {
 }
 
 /// `{data: map, ports: list by port and protocol (TCP by default), tags: set, rules: atomic list,
-/// selector: atomic map, spec: {size}}`
+/// selector: atomic map, spec: {size}, a struct by value}`
 fn schema() -> Schema {
     let object = |fields: &[(&str, u32)]| Node {
         kind: NodeKind::Object,
@@ -44,7 +44,7 @@ fn schema() -> Schema {
     let list = |items, list| Node { kind: NodeKind::Array, items: Some(items), list, ..Node::default() };
     let leaf = |kind| Node { kind, ..Node::default() };
     let root = Node {
-        definition: Some("io.k8s.test".to_owned()),
+        go: Some(Arc::default()),
         ..object(&[("data", 2), ("ports", 3), ("tags", 5), ("rules", 6), ("selector", 7), ("spec", 8)])
     };
     let nodes = vec![
@@ -56,7 +56,7 @@ fn schema() -> Schema {
         list(1, ListType::Set),
         list(1, ListType::Atomic),
         Node { kind: NodeKind::Object, additional: Some(1), atomic_map: true, ..Node::default() },
-        Node { default: Some(json!({})), ..object(&[("size", 9)]) },
+        Node { go: Some(Arc::default()), ..object(&[("size", 9)]) },
         leaf(NodeKind::Integer),
         Node { default: Some(json!("TCP")), ..leaf(NodeKind::String) },
     ];

@@ -51,16 +51,17 @@ impl Simulator {
     pub(super) fn sync_deployment(&mut self, object: &Arc<Stored>) {
         let value = object.value();
         let seen = Seen { plan: Plan::of(&value), object: Arc::clone(object), value };
-        let mut sets = self.replica_sets_of(&seen);
+        let sets = self.replica_sets_of(&seen);
         if object.deleting {
             return self.report_deployment(&seen, &sets);
         }
         if self.note_pause(&seen) {
             return;
         }
-        let scaling = sets.iter().any(|s| s.replicas > 0 && s.desired.is_some_and(|d| d != seen.plan.replicas));
+        let scaling =
+            sets.iter().any(|s| s.replicas > 0 && s.desired.is_some_and(|d| d != seen.plan.replicas));
         let may_create = !seen.paused() && !scaling;
-        if !self.find_or_make(&seen, &mut sets, may_create) {
+        if !self.find_or_make(&seen, &sets, may_create) {
             return;
         }
         if seen.paused() || scaling {
@@ -113,7 +114,7 @@ impl Simulator {
     }
 
     /// Brings the new ReplicaSet and the revision numbers up to date; false if this look ends here.
-    fn find_or_make(&mut self, seen: &Seen, sets: &mut Vec<Set>, may_create: bool) -> bool {
+    fn find_or_make(&mut self, seen: &Seen, sets: &[Set], may_create: bool) -> bool {
         let old = max_revision(sets.iter().filter(|s| !s.is_new));
         if let Some(new) = sets.iter().find(|s| s.is_new) {
             let revision = if new.revision > old { new.revision } else { old + 1 };
@@ -217,7 +218,14 @@ impl Simulator {
 
     /// Writes the revision number on the Deployment, and a first word on its progress; true if that was
     /// news.
-    fn note_revision(&mut self, seen: &Seen, revision: i64, reason: &str, message: &str, created: bool) -> bool {
+    fn note_revision(
+        &mut self,
+        seen: &Seen,
+        revision: i64,
+        reason: &str,
+        message: &str,
+        created: bool,
+    ) -> bool {
         let number = revision.to_string();
         let known = text(&seen.value, "/metadata/annotations/deployment.kubernetes.io~1revision") == number;
         let mut status = seen.value.get("status").cloned().unwrap_or_default();
@@ -243,7 +251,8 @@ impl Simulator {
     fn scale_set(&mut self, seen: &Seen, set: &Set, to: i64, even_if_same: bool) -> bool {
         let stale = set.desired != Some(seen.plan.replicas) || set.max != Some(seen.plan.most());
         let resize = set.replicas != to;
-        if !resize && !(even_if_same && stale) {
+        let refresh = even_if_same && stale;
+        if !resize && !refresh {
             return false;
         }
         let edited = self.edit(Who::ControllerManager, Kind::ReplicaSet, &set.object, Part::Whole, |value| {

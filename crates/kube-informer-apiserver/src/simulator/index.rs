@@ -99,8 +99,7 @@ impl PodFacts {
 
 /// The node that a pod's affinity names, as a DaemonSet sets it.
 fn target_of(pod: &Value) -> &str {
-    const TERMS: &str =
-        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0";
+    const TERMS: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0";
     match pod.pointer(TERMS) {
         Some(field) if text(field, "/key") == "metadata.name" => text(field, "/values/0"),
         _ => "",
@@ -160,7 +159,7 @@ impl NodeFacts {
         let value = object.value();
         let status = value.get("status").unwrap_or(&Value::Null);
         let addresses = status.get("addresses").and_then(Value::as_array).into_iter().flatten();
-        let internal = addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
+        let mut internal = addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
         let taints = value.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
         let taint = |t: &Value| {
             let part = |pointer| text(t, pointer).to_owned();
@@ -168,7 +167,7 @@ impl NodeFacts {
         };
         Self {
             name: object.name.clone(),
-            address: internal.last().unwrap_or_default().to_owned(),
+            address: internal.next().unwrap_or_default().to_owned(),
             labels: labels_of(&value),
             ready: condition::is_true(status, "Ready"),
             unschedulable: value.pointer("/spec/unschedulable").and_then(Value::as_bool).unwrap_or_default(),
@@ -257,9 +256,9 @@ impl Index {
             *self.load.entry(new.node.clone()).or_default() += 1;
         }
         touched.controllers.extend(old.iter().chain([&new]).filter_map(|pod| pod.controller.clone()));
-        let same_endpoint = old.as_ref().is_some_and(|old| {
-            old.endpoint() == new.endpoint() && old.object.uid == new.object.uid
-        });
+        let same_endpoint = old
+            .as_ref()
+            .is_some_and(|old| old.endpoint() == new.endpoint() && old.object.uid == new.object.uid);
         if let Some(services) = self.services.get_mut(&new.object.namespace) {
             for (service, facts) in services {
                 let (was, is) = (facts.members.contains(&key), facts.selects(&new));
