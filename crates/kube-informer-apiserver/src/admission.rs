@@ -97,6 +97,11 @@ fn cannot_handle(resource: &Resource, kind: &str, why: &str) -> ApiError {
     ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
 }
 
+/// What is wrong, without the words that say with what.
+pub(crate) fn why_not(message: &str) -> &str {
+    message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")).map_or(message, |(_, why)| why)
+}
+
 /// JSON that must be an object.
 pub(crate) fn parse(kind: &str, body: &[u8]) -> Result<Value, ApiError> {
     let unrecognized = |why: &str| {
@@ -191,16 +196,7 @@ fn own(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
     let subresource = writer.part.name();
     let write = Write { manager: writer.manager, api_version: &api_version, subresource, now: &now };
     let resets = managed_fields::reset_fields(resource, subresource);
-    // A create owns what it adds to the kind's zero value.
-    let zero = match (writer.old, &resource.schema, &resource.custom) {
-        (None, Some(schema), None) => {
-            let mut zero = serde_json::json!({ "kind": resource.kind, "apiVersion": api_version });
-            schema.normalise(&mut zero);
-            Some(zero)
-        }
-        _ => None,
-    };
-    managed_fields::update(writer.old.or(zero.as_ref()), object, write, resets, resource.schema.as_ref());
+    managed_fields::update(writer.old, object, write, resets, resource.schema.as_ref());
 }
 
 fn default(resource: &Resource, object: &mut Value) {

@@ -185,6 +185,14 @@ impl ApiError {
         Self::new(409, "AlreadyExists", message).about(group, plural, name)
     }
 
+    /// The same, of an object that asked for a generated name.
+    pub(crate) fn generated_name_exists(group: &str, plural: &str, name: &str) -> Self {
+        let mut error = Self::already_exists(group, plural, name);
+        error.message.push_str(", the server was not able to generate a unique name for the object");
+        error.retry_after = Some(1);
+        error
+    }
+
     pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
@@ -198,6 +206,19 @@ impl ApiError {
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
         );
         Self::conflict(&resource.group, &resource.plural, name, &why)
+    }
+
+    /// 422: what a patch made of an object cannot be read as one.
+    pub(crate) fn unreadable_patch(patched: &Value, why: &str) -> Self {
+        let error = FieldError::invalid("patch", patched.to_string(), why);
+        Self::invalid("", "", "", &[error])
+    }
+
+    /// 415 as the router says it, before anybody has looked at the resource.
+    pub(crate) fn unroutable_media_type() -> Self {
+        let mut error = Self::unsupported_media_type("415: Unsupported Media Type");
+        error.details = Some(Box::default());
+        error
     }
 
     /// 500 without a reason: what an error becomes that nobody made for clients.
@@ -258,7 +279,9 @@ impl ApiError {
     }
 
     pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
-        Self::new(406, "NotAcceptable", message)
+        let mut error = Self::new(406, "NotAcceptable", message);
+        error.details = Some(Box::default());
+        error
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {

@@ -54,9 +54,9 @@ impl Handler {
         // One object is watched through its collection, or by the old path; here the parameter means nothing.
         let watch = at.target.watch || target.name.is_empty() && asked.query.flag("watch");
         let verb = match (asked.method, target.name.is_empty()) {
-            (&Method::GET | &Method::HEAD, _) if watch => "watch",
-            (&Method::GET | &Method::HEAD, true) => "list",
-            (&Method::GET | &Method::HEAD, false) => "get",
+            (&Method::GET, _) if watch => "watch",
+            (&Method::GET, true) => "list",
+            (&Method::GET, false) => "get",
             (&Method::POST, true) => "create",
             (&Method::PUT, false) => "update",
             (&Method::PATCH, false) => "patch",
@@ -169,7 +169,7 @@ impl Handler {
     }
 
     fn patch(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
-        let options = at.write_options("PatchOptions")?;
+        let options = WriteOptions { patch: true, ..at.write_options("PatchOptions")? };
         let validation = at.field_validation("PatchOptions")?;
         let patch = at.read_patch()?;
         let mut warnings = Vec::new();
@@ -181,8 +181,15 @@ impl Handler {
             };
             let mut new = patch.apply(object, schema)?;
             let mut unknown = patch.unknown_fields();
-            unknown.extend(admission::conform(&at.resource, &mut new)?);
-            warnings = admission::complain(&at.resource, unknown, validation)?;
+            let patched = new.clone();
+            let unreadable = |why: &str| ApiError::unreadable_patch(&patched, why);
+            unknown.extend(admission::conform(&at.resource, &mut new).map_err(|error| match error.code {
+                400 if at.resource.custom.is_none() => unreadable(admission::why_not(&error.message)),
+                _ => error,
+            })?);
+            warnings = admission::complain(&at.resource, unknown, validation).map_err(|error| {
+                unreadable(admission::why_not(&error.message))
+            })?;
             Ok(new)
         })?;
         Ok(at.reply(200, &stored)?.with_warnings(warnings))
@@ -386,11 +393,7 @@ impl At<'_> {
             _ if custom => {
                 Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"]))
             }
-            _ => Err(unknown_format(&[
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/strategic-merge-patch+json",
-            ])),
+            _ => Err(ApiError::unroutable_media_type()),
         }
     }
 
@@ -398,7 +401,7 @@ impl At<'_> {
     fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {
         let query = &self.asked.query;
         let dry_run = match query.get("dryRun") {
-            "" => false,
+            "" if !query.has("dryRun") => false,
             "All" => true,
             other => {
                 let error = FieldError::not_supported("dryRun", json!([other]), &["All"]);
@@ -416,9 +419,16 @@ impl At<'_> {
                 let error = FieldError::too_long("fieldManager", "may not be more than 128 bytes");
                 return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
             }
-            given => given.to_owned(),
+            given => {
+                if let Some((at, c)) = given.chars().enumerate().find(|(_, c)| c.is_control()) {
+                    let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+                    let error = FieldError::invalid("fieldManager", given, why);
+                    return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
+                }
+                given.to_owned()
+            }
         };
-        Ok(WriteOptions { dry_run, manager })
+        Ok(WriteOptions { dry_run, manager, patch: false })
     }
 
     fn field_validation(&self, kind: &str) -> Result<FieldValidation, ApiError> {

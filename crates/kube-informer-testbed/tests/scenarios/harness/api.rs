@@ -125,6 +125,20 @@ impl Api {
         Ok(Answer { code: response.status.as_u16(), body, asked: format!("GET {short}") })
     }
 
+    /// Creates without recording.
+    pub(crate) async fn prepare(&self, path: &str, body: &Value) -> Result<()> {
+        let made = self.endpoint.post(&self.path(path), body).await?.success()?.json()?;
+        self.remember(&self.path(path), &Method::POST, &made);
+        Ok(())
+    }
+
+    /// Asks for a form without recording.
+    pub(crate) async fn quiet_as(&self, path: &str, accept: &str) -> Result<(u16, Value)> {
+        let headers = header_map(&[("accept", accept)])?;
+        let response = self.endpoint.request(Method::GET, &self.path(path), headers, "").await?;
+        Ok((response.status.as_u16(), serde_json::from_slice(&response.body).unwrap_or_default()))
+    }
+
     /// Asks, without recording, until the answer is as wanted.
     pub(crate) async fn until(&self, short: &str, wanted: impl Fn(&Answer) -> bool) -> Result<Answer> {
         let deadline = tokio::time::Instant::now() + PATIENCE;
