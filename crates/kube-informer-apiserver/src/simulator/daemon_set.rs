@@ -47,8 +47,10 @@ impl Simulator {
         let template = daemon(value.pointer("/spec/template").unwrap_or(&Value::Null));
         let nodes = self.index.nodes.values();
         // Room does not count: a daemon's place is not given to others.
-        let eligible: Vec<String> =
-            nodes.filter(|node| refusal(node, 0, &template).is_none()).map(|node| node.name.clone()).collect();
+        let eligible: Vec<String> = nodes
+            .filter(|node| refusal(node, 0, &template).is_none())
+            .map(|node| node.name.clone())
+            .collect();
         if self.step_daemon_set(set, &value, &template, &update, &eligible, &by_node) {
             return;
         }
@@ -139,7 +141,13 @@ impl Simulator {
         });
         match self.create(Who::ControllerManager, Kind::Pod, &set.namespace, pod) {
             Ok(made) => {
-                self.say(set, COMPONENT, Kind::DaemonSet, "SuccessfulCreate", format!("Created pod: {}", made.name));
+                self.say(
+                    set,
+                    COMPONENT,
+                    Kind::DaemonSet,
+                    "SuccessfulCreate",
+                    format!("Created pod: {}", made.name),
+                );
                 true
             }
             Err(_) => false,
@@ -149,7 +157,13 @@ impl Simulator {
     fn remove_daemon(&mut self, set: &Arc<Stored>, pod: &Arc<Stored>) -> bool {
         let deleted = self.delete(Kind::Pod, pod);
         if deleted {
-            self.say(set, COMPONENT, Kind::DaemonSet, "SuccessfulDelete", format!("Deleted pod: {}", pod.name));
+            self.say(
+                set,
+                COMPONENT,
+                Kind::DaemonSet,
+                "SuccessfulDelete",
+                format!("Deleted pod: {}", pod.name),
+            );
         }
         deleted
     }
@@ -161,7 +175,8 @@ impl Simulator {
         eligible: &[String],
         by_node: &BTreeMap<String, Vec<Member>>,
     ) {
-        let here = || eligible.iter().filter_map(|node| by_node.get(node)).flatten().filter(|m| !m.object.deleting);
+        let here =
+            || eligible.iter().filter_map(|node| by_node.get(node)).flatten().filter(|m| !m.object.deleting);
         let (scheduled, ready) = (here().count() as i64, here().filter(|m| m.ready).count() as i64);
         let available = self.available(Kind::DaemonSet, set, count(value, "/spec/minReadySeconds")) as i64;
         let old = value.get("status").cloned().unwrap_or_default();
@@ -194,7 +209,8 @@ fn daemon(template: &Value) -> Value {
     if !template.get("spec").is_some_and(Value::is_object) {
         return template;
     }
-    let mut all = template.pointer("/spec/tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut all =
+        template.pointer("/spec/tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
     all.extend(
         TOLERATED.iter().map(|(key, effect)| json!({ "key": key, "operator": "Exists", "effect": effect })),
     );

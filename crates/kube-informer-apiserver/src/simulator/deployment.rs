@@ -58,7 +58,8 @@ impl Simulator {
         if self.note_pause(&seen) {
             return;
         }
-        let scaling = sets.iter().any(|s| s.replicas > 0 && s.desired.is_some_and(|d| d != seen.plan.replicas));
+        let scaling =
+            sets.iter().any(|s| s.replicas > 0 && s.desired.is_some_and(|d| d != seen.plan.replicas));
         let may_create = !seen.paused() && !scaling;
         if !self.find_or_make(&seen, &mut sets, may_create) {
             return;
@@ -217,7 +218,14 @@ impl Simulator {
 
     /// Writes the revision number on the Deployment, and a first word on its progress; true if that was
     /// news.
-    fn note_revision(&mut self, seen: &Seen, revision: i64, reason: &str, message: &str, created: bool) -> bool {
+    fn note_revision(
+        &mut self,
+        seen: &Seen,
+        revision: i64,
+        reason: &str,
+        message: &str,
+        created: bool,
+    ) -> bool {
         let number = revision.to_string();
         let known = text(&seen.value, "/metadata/annotations/deployment.kubernetes.io~1revision") == number;
         let mut status = seen.value.get("status").cloned().unwrap_or_default();

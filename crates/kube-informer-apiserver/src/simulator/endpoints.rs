@@ -41,7 +41,8 @@ impl Simulator {
 
     pub(super) fn sync_endpoints(&mut self, service: &Arc<Stored>) {
         let value = service.value();
-        let selects = value.pointer("/spec/selector").and_then(Value::as_object).is_some_and(|s| !s.is_empty());
+        let selects =
+            value.pointer("/spec/selector").and_then(Value::as_object).is_some_and(|s| !s.is_empty());
         if service.deleting || !selects || text(&value, "/spec/type") == "ExternalName" {
             return;
         }
@@ -62,7 +63,12 @@ impl Simulator {
         self.place(service, &value, wanted);
     }
 
-    fn place(&mut self, service: &Arc<Stored>, value: &Value, mut wanted: BTreeMap<String, (Value, Endpoints)>) {
+    fn place(
+        &mut self,
+        service: &Arc<Stored>,
+        value: &Value,
+        mut wanted: BTreeMap<String, (Value, Endpoints)>,
+    ) {
         let labels = labels(service, value);
         let slices = self.controlled(Kind::EndpointSlice, &service.uid);
         let mut kept: BTreeMap<String, Vec<(Arc<Stored>, Value, Endpoints)>> = BTreeMap::new();
@@ -72,7 +78,9 @@ impl Simulator {
             }
             let group = old.get("ports").cloned().unwrap_or_default().to_string();
             let stay = match wanted.get_mut(&group) {
-                Some((_, endpoints)) => names(&old).iter().filter_map(|n| endpoints.remove_entry(n)).collect(),
+                Some((_, endpoints)) => {
+                    names(&old).iter().filter_map(|n| endpoints.remove_entry(n)).collect()
+                }
                 None => Endpoints::new(),
             };
             kept.entry(group).or_default().push((slice, old, stay));
@@ -98,7 +106,8 @@ impl Simulator {
                 first = false;
             }
             while !rest.is_empty() || first {
-                let more = rest.keys().nth(FULL).cloned().map(|from| rest.split_off(&from)).unwrap_or_default();
+                let more =
+                    rest.keys().nth(FULL).cloned().map(|from| rest.split_off(&from)).unwrap_or_default();
                 let endpoints: Vec<Value> = std::mem::replace(&mut rest, more).into_values().collect();
                 let slice = json!({
                     "apiVersion": "discovery.k8s.io/v1",
@@ -124,7 +133,8 @@ impl Simulator {
 
     fn rewrite(&self, slice: &Stored, old: &Value, labels: &Value, endpoints: Endpoints) {
         let endpoints = Value::Array(endpoints.into_values().collect());
-        let same = old.get("endpoints").is_some_and(|e| *e == endpoints || (e.is_null() && endpoints == json!([])));
+        let same =
+            old.get("endpoints").is_some_and(|e| *e == endpoints || (e.is_null() && endpoints == json!([])));
         if same && old.pointer("/metadata/labels") == Some(labels) {
             return;
         }
@@ -155,7 +165,8 @@ fn names(slice: &Value) -> BTreeSet<String> {
 }
 
 fn endpoint(service: &Stored, value: &Value, pod: &PodFacts) -> Value {
-    let despite = value.pointer("/spec/publishNotReadyAddresses").and_then(Value::as_bool).unwrap_or_default();
+    let despite =
+        value.pointer("/spec/publishNotReadyAddresses").and_then(Value::as_bool).unwrap_or_default();
     let mut endpoint = json!({
         "addresses": [pod.ip],
         "conditions": {

@@ -45,7 +45,14 @@ impl Simulator {
         self.record(about, &Said { component, kind, reason, message, warning: false });
     }
 
-    pub(super) fn warn(&mut self, about: &Stored, component: &str, kind: Kind, reason: &str, message: String) {
+    pub(super) fn warn(
+        &mut self,
+        about: &Stored,
+        component: &str,
+        kind: Kind,
+        reason: &str,
+        message: String,
+    ) {
         self.record(about, &Said { component, kind, reason, message, warning: true });
     }
 

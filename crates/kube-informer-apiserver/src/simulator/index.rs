@@ -99,8 +99,7 @@ impl PodFacts {
 
 /// The node that a pod's affinity names, as a DaemonSet sets it.
 fn target_of(pod: &Value) -> &str {
-    const TERMS: &str =
-        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0";
+    const TERMS: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0";
     match pod.pointer(TERMS) {
         Some(field) if text(field, "/key") == "metadata.name" => text(field, "/values/0"),
         _ => "",
@@ -257,9 +256,9 @@ impl Index {
             *self.load.entry(new.node.clone()).or_default() += 1;
         }
         touched.controllers.extend(old.iter().chain([&new]).filter_map(|pod| pod.controller.clone()));
-        let same_endpoint = old.as_ref().is_some_and(|old| {
-            old.endpoint() == new.endpoint() && old.object.uid == new.object.uid
-        });
+        let same_endpoint = old
+            .as_ref()
+            .is_some_and(|old| old.endpoint() == new.endpoint() && old.object.uid == new.object.uid);
         if let Some(services) = self.services.get_mut(&new.object.namespace) {
             for (service, facts) in services {
                 let (was, is) = (facts.members.contains(&key), facts.selects(&new));

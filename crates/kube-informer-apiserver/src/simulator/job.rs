@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::cluster::{Kind, Who, count, int, set_count};
+use super::condition::now;
 use super::condition::{self, Condition};
 use super::index::PodFacts;
 use super::{Simulator, pod};
-use super::condition::now;
 use crate::api::text;
 use crate::object::Stored;
 
@@ -67,7 +67,10 @@ impl Simulator {
                 }
                 if condition::is_true(&status, "Suspended") {
                     let resumed = Condition {
-                        kind: "Suspended", status: "False", reason: "JobResumed", message: "Job resumed",
+                        kind: "Suspended",
+                        status: "False",
+                        reason: "JobResumed",
+                        message: "Job resumed",
                     };
                     condition::set(&mut status, resumed, STAMPS);
                 }
@@ -136,7 +139,8 @@ impl Simulator {
     fn stop_pods(&mut self, job: &Arc<Stored>, most: usize) {
         let mut active: Vec<&PodFacts> = self.index.owned(&job.uid).filter(|pod| pod.is_active()).collect();
         active.sort_by_key(|pod| (pod.phase, pod.ready, std::cmp::Reverse(pod.born)));
-        let pods: Vec<Arc<Stored>> = active.into_iter().take(most).map(|pod| Arc::clone(&pod.object)).collect();
+        let pods: Vec<Arc<Stored>> =
+            active.into_iter().take(most).map(|pod| Arc::clone(&pod.object)).collect();
         for pod in pods {
             if self.delete(Kind::Pod, &pod) {
                 self.say(job, COMPONENT, Kind::Job, "SuccessfulDelete", format!("Deleted pod: {}", pod.name));
@@ -146,13 +150,19 @@ impl Simulator {
 
     fn suspend_job(&mut self, job: &Arc<Stored>, status: &mut Value) {
         self.stop_pods(job, usize::MAX);
-        let suspended = Condition {
-            kind: "Suspended", status: "True", reason: "JobSuspended", message: "Job suspended",
-        };
+        let suspended =
+            Condition { kind: "Suspended", status: "True", reason: "JobSuspended", message: "Job suspended" };
         condition::set(status, suspended, STAMPS);
     }
 
-    fn end_job(&mut self, job: &Arc<Stored>, value: &Value, status: &mut Value, progress: &Progress, end: End) {
+    fn end_job(
+        &mut self,
+        job: &Arc<Stored>,
+        value: &Value,
+        status: &mut Value,
+        progress: &Progress,
+        end: End,
+    ) {
         self.stop_pods(job, usize::MAX);
         let (before, kind, reason, message) = end.says();
         condition::set(status, Condition { kind: before, status: "True", reason, message }, STAMPS);

@@ -225,7 +225,8 @@ impl Simulator {
     }
 
     fn back_off_text(&self, starts: u64) -> String {
-        let seconds = (BACK_OFF.0 * 2_f64.powi(i32::try_from(starts.min(16)).unwrap_or(16))).min(BACK_OFF.1) as u64;
+        let seconds =
+            (BACK_OFF.0 * 2_f64.powi(i32::try_from(starts.min(16)).unwrap_or(16))).min(BACK_OFF.1) as u64;
         match (seconds / 60, seconds % 60) {
             (0, seconds) => format!("{seconds}s"),
             (minutes, seconds) => format!("{minutes}m{seconds}s"),

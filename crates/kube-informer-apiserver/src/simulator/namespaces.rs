@@ -21,7 +21,8 @@ impl Simulator {
         let (account, config) = (has(Kind::ServiceAccount, "default"), has(Kind::ConfigMap, ROOT_CA));
         let who = Who::ControllerManager;
         if !account {
-            let object = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default" } });
+            let object =
+                json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default" } });
             let _: Result<_, _> = self.create(who, Kind::ServiceAccount, &namespace.name, object);
         }
         if !config {

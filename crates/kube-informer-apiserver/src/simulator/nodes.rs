@@ -26,8 +26,13 @@ impl Simulator {
             let status = node.get("status").cloned().unwrap_or_default();
             if let Ok(made) = self.create(Who::Kubelet, Kind::Node, "", node) {
                 self.set_status(Who::Kubelet, Kind::Node, &made, &status);
-                self.say(&made, "node-controller", Kind::Node, "RegisteredNode",
-                    format!("Node {name} event: Registered Node {name} in Controller"));
+                self.say(
+                    &made,
+                    "node-controller",
+                    Kind::Node,
+                    "RegisteredNode",
+                    format!("Node {name} event: Registered Node {name} in Controller"),
+                );
             }
         }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::Simulator;
 use super::cluster::Kind;
 use super::index::{NodeFacts, PodFacts, Touched};
-use super::Simulator;
 use crate::object::{Stored, metadata_mut};
 
 /// A pod as its template describes it: labels, annotations, finalizers and spec.

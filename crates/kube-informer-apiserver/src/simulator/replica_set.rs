@@ -36,11 +36,23 @@ impl Simulator {
         pod["metadata"]["generateName"] = pod::generate_name(&set.name).into();
         for _ in 0..missing.min(BURST) {
             match self.create(Who::ControllerManager, Kind::Pod, &set.namespace, pod.clone()) {
-                Ok(made) => self.say(set, COMPONENT, Kind::ReplicaSet, "SuccessfulCreate", format!("Created pod: {}", made.name)),
+                Ok(made) => self.say(
+                    set,
+                    COMPONENT,
+                    Kind::ReplicaSet,
+                    "SuccessfulCreate",
+                    format!("Created pod: {}", made.name),
+                ),
                 Err(error) => {
                     self.report_replica_set(set, value);
                     if error.code != 403 {
-                        self.warn(set, COMPONENT, Kind::ReplicaSet, "FailedCreate", format!("Error creating: {}", error.message));
+                        self.warn(
+                            set,
+                            COMPONENT,
+                            Kind::ReplicaSet,
+                            "FailedCreate",
+                            format!("Error creating: {}", error.message),
+                        );
                     }
                     return;
                 }
@@ -51,7 +63,13 @@ impl Simulator {
     fn remove_replicas(&mut self, set: &Arc<Stored>, surplus: usize) {
         for victim in victims(self.index.owned(&set.uid), surplus.min(BURST)) {
             if self.delete(Kind::Pod, &victim) {
-                self.say(set, COMPONENT, Kind::ReplicaSet, "SuccessfulDelete", format!("Deleted pod: {}", victim.name));
+                self.say(
+                    set,
+                    COMPONENT,
+                    Kind::ReplicaSet,
+                    "SuccessfulDelete",
+                    format!("Deleted pod: {}", victim.name),
+                );
             }
         }
     }

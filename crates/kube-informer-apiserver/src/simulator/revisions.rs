@@ -23,7 +23,12 @@ pub(super) struct Revision {
 impl Simulator {
     /// All revisions of an owner, oldest first; the last is that of its present template. `None` if it
     /// could not be written now.
-    pub(super) fn revisions(&mut self, kind: Kind, owner: &Arc<Stored>, value: &Value) -> Option<Vec<Revision>> {
+    pub(super) fn revisions(
+        &mut self,
+        kind: Kind,
+        owner: &Arc<Stored>,
+        value: &Value,
+    ) -> Option<Vec<Revision>> {
         let template = value.pointer("/spec/template").cloned().unwrap_or_default();
         let data = json!({ "spec": { "template": with_replace(&template) } });
         let mut known = self.controlled(Kind::ControllerRevision, &owner.uid);
@@ -34,9 +39,15 @@ impl Simulator {
             Some(at) if at + 1 == known.len() => {}
             Some(at) => {
                 let found = known.remove(at);
-                let bumped = self.edit(Who::ControllerManager, Kind::ControllerRevision, &found.0, Part::Whole, |r| {
-                    r["revision"] = (newest + 1).into();
-                })?;
+                let bumped = self.edit(
+                    Who::ControllerManager,
+                    Kind::ControllerRevision,
+                    &found.0,
+                    Part::Whole,
+                    |r| {
+                        r["revision"] = (newest + 1).into();
+                    },
+                )?;
                 let value = bumped.value();
                 known.push((bumped, value));
             }
@@ -83,8 +94,15 @@ impl Simulator {
     }
 
     /// Drops the oldest revisions that nobody uses, beyond the owner's limit.
-    pub(super) fn drop_revisions(&mut self, owner: &Stored, value: &Value, revisions: &[Revision], in_use: &[&str]) {
-        let limit = int(value, "/spec/revisionHistoryLimit").and_then(|l| usize::try_from(l).ok()).unwrap_or(10);
+    pub(super) fn drop_revisions(
+        &mut self,
+        owner: &Stored,
+        value: &Value,
+        revisions: &[Revision],
+        in_use: &[&str],
+    ) {
+        let limit =
+            int(value, "/spec/revisionHistoryLimit").and_then(|l| usize::try_from(l).ok()).unwrap_or(10);
         let idle: Vec<&Revision> =
             revisions.iter().rev().skip(1).rev().filter(|r| !in_use.contains(&r.name.as_str())).collect();
         let surplus = idle.len().saturating_sub(limit);

@@ -85,7 +85,8 @@ impl Simulator {
             )
         };
         let mut status = value.get("status").cloned().unwrap_or_default();
-        let says = Condition { kind: "PodScheduled", status: "False", reason: "Unschedulable", message: &message };
+        let says =
+            Condition { kind: "PodScheduled", status: "False", reason: "Unschedulable", message: &message };
         condition::set(&mut status, says, &[]);
         if Some(&status) != value.get("status") {
             self.edit(Who::Scheduler, Kind::Pod, pod, Part::Status, |value| {
@@ -109,7 +110,9 @@ pub(super) fn refusal(node: &NodeFacts, load: usize, pod: &Value) -> Option<Stri
     if node.unschedulable && !tolerated(pod, &cordoned) {
         return Some("node(s) were unschedulable".to_owned());
     }
-    if let Some((key, value, _)) = node.taints.iter().filter(|t| t.0 != cordoned.0).find(|t| !tolerated(pod, t)) {
+    if let Some((key, value, _)) =
+        node.taints.iter().filter(|t| t.0 != cordoned.0).find(|t| !tolerated(pod, t))
+    {
         return Some(format!("node(s) had untolerated taint {{{key}: {value}}}"));
     }
     if !selected(node, pod) {
@@ -137,7 +140,8 @@ fn selected(node: &NodeFacts, pod: &Value) -> bool {
             return false;
         }
     }
-    let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    let required =
+        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
     let Some(terms) = pod.pointer(required).and_then(Value::as_array) else { return true };
     let own_name = BTreeMap::from([("metadata.name".to_owned(), node.name.clone())]);
     terms.iter().any(|term| {

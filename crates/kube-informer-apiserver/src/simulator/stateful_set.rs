@@ -60,7 +60,8 @@ impl Simulator {
         let Some(revisions) = self.revisions(Kind::StatefulSet, set, &value) else { return };
         let Some(update) = revisions.last().cloned() else { return };
         let current_name = text(&value, "/status/currentRevision");
-        let current = revisions.iter().find(|r| r.name == current_name).cloned().unwrap_or_else(|| update.clone());
+        let current =
+            revisions.iter().find(|r| r.name == current_name).cloned().unwrap_or_else(|| update.clone());
         let seen = Seen {
             object: set,
             value: &value,
@@ -152,7 +153,8 @@ impl Simulator {
     fn remove_member(&mut self, seen: &Seen<'_>, member: &Member) -> bool {
         let deleted = self.delete(Kind::Pod, &member.object);
         if deleted {
-            let message = format!("delete Pod {} in StatefulSet {} successful", member.object.name, seen.object.name);
+            let message =
+                format!("delete Pod {} in StatefulSet {} successful", member.object.name, seen.object.name);
             self.say(seen.object, COMPONENT, Kind::StatefulSet, "SuccessfulDelete", message);
         }
         deleted
@@ -164,7 +166,8 @@ impl Simulator {
         let replicas = of(&|m| counts(m));
         let ready = of(&|m| m.healthy);
         let updated = of(&|m| counts(m) && m.revision == seen.update.name);
-        let available = self.available(Kind::StatefulSet, seen.object, count(seen.value, "/spec/minReadySeconds"));
+        let available =
+            self.available(Kind::StatefulSet, seen.object, count(seen.value, "/spec/minReadySeconds"));
         let old = seen.value.get("status").cloned().unwrap_or_default();
         let mut status = old.clone();
         set_count(&mut status, "observedGeneration", count(seen.value, "/metadata/generation"));

@@ -59,9 +59,13 @@ impl Simulator {
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SHOP } });
         self.provide(Kind::Namespace, "", namespace);
         let settings = json!({ "banner": "Welcome", "currency": "EUR", "edition": "0" });
-        self.provide(Kind::ConfigMap, SHOP, json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "settings" }, "data": settings,
-        }));
+        self.provide(
+            Kind::ConfigMap,
+            SHOP,
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "settings" }, "data": settings,
+            }),
+        );
         for (name, replicas, port) in [("web", 3, 8080), ("api", 2, 9090), ("worker", 2, 9100)] {
             self.provide(Kind::Deployment, SHOP, workload("Deployment", name, replicas, port));
         }
@@ -74,12 +78,16 @@ impl Simulator {
             if name == "db" {
                 spec["clusterIP"] = "None".into();
             }
-            self.provide(Kind::Service, SHOP, json!({
-                "apiVersion": "v1",
-                "kind": "Service",
-                "metadata": { "name": name, "labels": { "app": name } },
-                "spec": spec,
-            }));
+            self.provide(
+                Kind::Service,
+                SHOP,
+                json!({
+                    "apiVersion": "v1",
+                    "kind": "Service",
+                    "metadata": { "name": name, "labels": { "app": name } },
+                    "spec": spec,
+                }),
+            );
         }
     }
 

@@ -111,7 +111,10 @@ impl World {
             }
         };
         if tokio::time::timeout(LONG, wait).await.is_err() {
-            panic!("never: {what}; pods: {:#?}", self.list(Kind::Pod).iter().map(summary).collect::<Vec<_>>());
+            panic!(
+                "never: {what}; pods: {:#?}",
+                self.list(Kind::Pod).iter().map(summary).collect::<Vec<_>>()
+            );
         }
     }
 

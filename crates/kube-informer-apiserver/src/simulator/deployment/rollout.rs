@@ -106,7 +106,10 @@ pub(super) fn scale(plan: &Plan, sets: &[Set]) -> Vec<(usize, i64, bool)> {
         return vec![(only, plan.replicas, true)];
     }
     let saturated = sets.iter().any(|s| {
-        s.is_new && s.replicas == plan.replicas && s.desired == Some(plan.replicas) && s.available == plan.replicas
+        s.is_new
+            && s.replicas == plan.replicas
+            && s.desired == Some(plan.replicas)
+            && s.available == plan.replicas
     });
     if saturated {
         return active.into_iter().filter(|at| !sets[*at].is_new).map(|at| (at, 0, true)).collect();

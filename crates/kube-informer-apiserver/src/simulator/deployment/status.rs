@@ -45,7 +45,8 @@ impl Simulator {
     }
 
     fn report_progress(&mut self, seen: &Seen, sets: &[Set], old: &Value, status: &mut Value, deadline: i64) {
-        let reason = condition::find(old, "Progressing").map(|c| text(c, "/reason").to_owned()).unwrap_or_default();
+        let reason =
+            condition::find(old, "Progressing").map(|c| text(c, "/reason").to_owned()).unwrap_or_default();
         let all_new = count(status, "/replicas") == count(status, "/updatedReplicas");
         if all_new && reason == "NewReplicaSetAvailable" {
             self.progress.remove(&seen.object.uid);

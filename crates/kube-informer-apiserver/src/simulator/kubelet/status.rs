@@ -135,7 +135,8 @@ impl Report<'_> {
         let Report { dice, pod, starts, .. } = self;
         let image = text(container, "/image").to_owned();
         let about = format!("{pod}/{}", text(container, "/name"));
-        let repository = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(&*image, |(r, _)| r);
+        let repository =
+            image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(&*image, |(r, _)| r);
         container["imageID"] = format!("{repository}@sha256:{}", dice.hex("image", &image, 0)).into();
         container["containerID"] = format!("containerd://{}", dice.hex("container", &about, *starts)).into();
     }

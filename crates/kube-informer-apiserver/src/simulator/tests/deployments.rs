@@ -69,8 +69,7 @@ async fn a_rollout_keeps_within_surge_and_unavailable_at_every_version() {
     for (replicas, surge, unavailable, surge_pods, unavailable_pods) in cases {
         let world = World::start(Simulation::default().with_seed(3));
         let mut web = deployment("web", u32::try_from(replicas).unwrap());
-        web["spec"]["strategy"] =
-            json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } });
+        web["spec"]["strategy"] = json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } });
         world.create(Kind::Deployment, web);
         world.deployed("web").await;
         for image in ["example.com/main:2", "example.com/main:3"] {
@@ -172,7 +171,11 @@ async fn scaling_during_a_rollout_keeps_proportions_and_ends_well() {
     world.edit(Kind::Deployment, "web", |web| web["spec"]["replicas"] = 20.into());
     world.deployed("web").await;
     world.quiet().await;
-    let images = world.list(Kind::Pod).iter().filter(|p| p["spec"]["containers"][0]["image"] == "example.com/main:2").count();
+    let images = world
+        .list(Kind::Pod)
+        .iter()
+        .filter(|p| p["spec"]["containers"][0]["image"] == "example.com/main:2")
+        .count();
     assert_eq!((images, world.list(Kind::Pod).len()), (20, 20));
 }
 
@@ -222,7 +225,8 @@ async fn a_rollout_that_gets_nowhere_times_out() {
     world.edit(Kind::Deployment, "web", |web| {
         web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "golden" });
     });
-    let stuck = |w: &World| reason(&w.get(Kind::Deployment, "web"), "Progressing") == "ProgressDeadlineExceeded";
+    let stuck =
+        |w: &World| reason(&w.get(Kind::Deployment, "web"), "Progressing") == "ProgressDeadlineExceeded";
     world.until("the rollout times out", stuck).await;
     assert_eq!(reason(&world.get(Kind::Deployment, "web"), "Available"), "MinimumReplicasAvailable");
 }

@@ -50,7 +50,9 @@ fn another_seed_gives_another_story() {
 #[test]
 fn the_story_goes_on_and_on() {
     let log = play(Simulation::default().with_seed(5), 600);
-    for what in ["jobs Deleted shop/report", "deployments Modified shop/web", "configmaps Modified shop/settings"] {
+    for what in
+        ["jobs Deleted shop/report", "deployments Modified shop/web", "configmaps Modified shop/settings"]
+    {
         assert!(log.iter().any(|line| line.starts_with(what)), "{what}");
     }
 }

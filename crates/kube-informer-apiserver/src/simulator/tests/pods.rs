@@ -28,7 +28,9 @@ async fn a_pod_passes_through_its_conditions_in_order() {
     let mut seen: Vec<String> = Vec::new();
     for change in world.history(Kind::Pod) {
         for kind in ["PodScheduled", "Initialized", "ContainersReady", "Ready"] {
-            if super::super::condition::is_true(&change.new.value()["status"], kind) && !seen.contains(&kind.to_owned()) {
+            if super::super::condition::is_true(&change.new.value()["status"], kind)
+                && !seen.contains(&kind.to_owned())
+            {
                 seen.push(kind.to_owned());
             }
         }
@@ -40,7 +42,10 @@ async fn a_pod_passes_through_its_conditions_in_order() {
         assert!(status[field].is_string(), "{field}");
     }
     let container = &status["containerStatuses"][0];
-    assert_eq!((&container["started"], &container["ready"], &container["restartCount"]), (&json!(true), &json!(true), &json!(0)));
+    assert_eq!(
+        (&container["started"], &container["ready"], &container["restartCount"]),
+        (&json!(true), &json!(true), &json!(0))
+    );
     assert!(text(container, "/imageID").starts_with("example.com/main@sha256:"));
     assert!(text(container, "/containerID").starts_with("containerd://"));
 }
@@ -76,7 +81,8 @@ async fn a_full_cluster_takes_no_more_pods_until_some_go() {
     let world = World::start(Simulation::default().with_nodes(2).with_pods_per_node(2));
     world.create(Kind::Deployment, deployment("web", 6));
     world.quiet().await;
-    let unscheduled = |w: &World| w.list(Kind::Pod).iter().filter(|p| text(p, "/spec/nodeName").is_empty()).count();
+    let unscheduled =
+        |w: &World| w.list(Kind::Pod).iter().filter(|p| text(p, "/spec/nodeName").is_empty()).count();
     assert_eq!(unscheduled(&world), 2);
     world.edit(Kind::Deployment, "web", |web| web["spec"]["replicas"] = 4.into());
     world.quiet().await;
@@ -119,7 +125,8 @@ async fn a_crash_loop_backs_off_twice_as_long_each_time() {
         }
     }
     assert_eq!(pauses, ["10s", "20s", "40s", "1m20s", "2m40s", "5m0s"]);
-    let last = world.get(Kind::Pod, "one")["status"]["containerStatuses"][0]["lastState"]["terminated"].clone();
+    let last =
+        world.get(Kind::Pod, "one")["status"]["containerStatuses"][0]["lastState"]["terminated"].clone();
     assert_eq!((&last["exitCode"], &last["reason"]), (&json!(1), &json!("Error")));
 }
 
@@ -148,7 +155,10 @@ async fn endpoint_slices_follow_the_ready_pods() {
     let slice = &slices[0];
     assert_eq!(slice["ports"][0]["port"], 8080, "the name stands for the container's port");
     assert_eq!(slice["metadata"]["labels"]["kubernetes.io/service-name"], "web");
-    assert_eq!(slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"], "endpointslice-controller.k8s.io");
+    assert_eq!(
+        slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"],
+        "endpointslice-controller.k8s.io"
+    );
     assert_eq!(slice["metadata"]["labels"]["team"], "shop");
     let endpoints = slice["endpoints"].as_array().unwrap();
     assert_eq!(endpoints.len(), 3);
@@ -163,7 +173,11 @@ async fn endpoint_slices_follow_the_ready_pods() {
     let terminating = |w: &World| {
         let slices = w.list(Kind::EndpointSlice);
         let mut all = slices[0]["endpoints"].as_array().into_iter().flatten();
-        all.any(|e| e["targetRef"]["name"] == *victim && e["conditions"]["terminating"] == true && e["conditions"]["ready"] == false)
+        all.any(|e| {
+            e["targetRef"]["name"] == *victim
+                && e["conditions"]["terminating"] == true
+                && e["conditions"]["ready"] == false
+        })
     };
     world.until("the slice says that it goes", terminating).await;
     world.edit(Kind::Deployment, "web", |web| web["spec"]["replicas"] = 0.into());

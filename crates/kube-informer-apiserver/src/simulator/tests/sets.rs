@@ -70,12 +70,16 @@ async fn a_partition_keeps_the_lower_pods_as_they_are() {
     world.create(Kind::StatefulSet, set(3));
     set_rolled_out(&world).await;
     world.edit(Kind::StatefulSet, "db", |set| {
-        set["spec"]["updateStrategy"] = json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 2 } });
+        set["spec"]["updateStrategy"] =
+            json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 2 } });
         set_image(set, "example.com/main:2");
     });
     world.quiet().await;
     let image = |name: &str| world.get(Kind::Pod, name)["spec"]["containers"][0]["image"].clone();
-    assert_eq!([image("db-0"), image("db-1"), image("db-2")], ["example.com/main:1", "example.com/main:1", "example.com/main:2"]);
+    assert_eq!(
+        [image("db-0"), image("db-1"), image("db-2")],
+        ["example.com/main:1", "example.com/main:1", "example.com/main:2"]
+    );
     // A pod below the partition comes back as it was.
     world.delete(Kind::Pod, "db-0");
     world.quiet().await;
@@ -86,8 +90,11 @@ async fn a_partition_keeps_the_lower_pods_as_they_are() {
 async fn a_daemon_set_has_a_pod_on_every_node() {
     let world = World::start(Simulation::default().with_nodes(4));
     world.create(Kind::DaemonSet, workload("DaemonSet", "agent", json!({})));
-    world.until("all daemons run", |w| w.get(Kind::DaemonSet, "agent")["status"]["numberAvailable"] == 4).await;
-    let mut nodes: Vec<String> = world.list(Kind::Pod).iter().map(|p| text(p, "/spec/nodeName").to_owned()).collect();
+    world
+        .until("all daemons run", |w| w.get(Kind::DaemonSet, "agent")["status"]["numberAvailable"] == 4)
+        .await;
+    let mut nodes: Vec<String> =
+        world.list(Kind::Pod).iter().map(|p| text(p, "/spec/nodeName").to_owned()).collect();
     nodes.sort();
     assert_eq!(nodes, ["node-1", "node-2", "node-3", "node-4"]);
 
@@ -110,7 +117,11 @@ async fn a_job_runs_to_its_completions() {
     let mut job = workload("Job", "report", json!({ "completions": 5, "parallelism": 2 }));
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
     world.create(Kind::Job, job);
-    world.until("the job is complete", |w| reason(&w.get(Kind::Job, "report"), "Complete") == "CompletionsReached").await;
+    world
+        .until("the job is complete", |w| {
+            reason(&w.get(Kind::Job, "report"), "Complete") == "CompletionsReached"
+        })
+        .await;
     world.quiet().await;
     let report = world.get(Kind::Job, "report");
     assert_eq!(report["status"]["succeeded"], 5);
@@ -127,7 +138,9 @@ async fn a_job_whose_pods_fail_gives_up() {
     let mut job = workload("Job", "report", json!({ "backoffLimit": 2 }));
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
     world.create(Kind::Job, job);
-    world.until("the job fails", |w| reason(&w.get(Kind::Job, "report"), "Failed") == "BackoffLimitExceeded").await;
+    world
+        .until("the job fails", |w| reason(&w.get(Kind::Job, "report"), "Failed") == "BackoffLimitExceeded")
+        .await;
     world.quiet().await;
     assert_eq!(world.get(Kind::Job, "report")["status"]["failed"], 3);
 }
