@@ -18,12 +18,13 @@ const CONNECTIONS: usize = 10_000;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Takes connections while `gate` is true; ends them all when it turns false, or when `stopping` is true,
-/// after `grace`.
+/// after `grace`. `is_open` is told whenever the wish has been followed.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     service: Service,
     mut gate: channel::Receiver<bool>,
+    is_open: channel::Sender<bool>,
     mut stopping: channel::Receiver<bool>,
     grace: Duration,
 ) {
@@ -35,7 +36,7 @@ pub(crate) async fn run(
     while !*stopping.borrow() {
         if !*gate.borrow_and_update() {
             listener = None;
-            connections.abort_all();
+            connections.shutdown().await;
         } else if listener.is_none() {
             match rebind(address) {
                 Ok(again) => listener = Some(again),
@@ -46,6 +47,7 @@ pub(crate) async fn run(
                 }
             }
         }
+        is_open.send_replace(listener.is_some());
         tokio::select! {
             _ = stopping.changed() => {}
             changed = gate.changed() => if changed.is_err() { break },

@@ -195,7 +195,16 @@ fn own(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
     let subresource = writer.part.name();
     let write = Write { manager: writer.manager, api_version: &api_version, subresource, now: &now };
     let resets = managed_fields::reset_fields(resource, subresource);
-    managed_fields::update(writer.old, object, write, resets, resource.schema.as_ref());
+    // A create owns what it adds to the kind's zero value.
+    let zero = match (writer.old, &resource.schema, &resource.custom) {
+        (None, Some(schema), None) => {
+            let mut zero = serde_json::json!({ "kind": resource.kind, "apiVersion": api_version });
+            schema.normalise(&mut zero);
+            Some(zero)
+        }
+        _ => None,
+    };
+    managed_fields::update(writer.old.or(zero.as_ref()), object, write, resets, resource.schema.as_ref());
 }
 
 fn default(resource: &Resource, object: &mut Value) {
@@ -217,6 +226,8 @@ fn prepare(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
         (Some(old), Part::Whole | Part::Scale) => strategy::prepare_update(resource, old, object),
         (Some(old), Part::Status) => strategy::prepare_status_update(resource, old, object, writer.now),
         (Some(old), Part::Finalize) => strategy::prepare_finalize(old, object),
+        // The server makes the change itself: there is nothing of the client's to put right.
+        (Some(_), Part::Binding) => {}
     }
     if is_definition(resource) && writer.part == Part::Whole {
         crd::prepare_definition(object, writer.old);
@@ -224,7 +235,7 @@ fn prepare(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
 }
 
 fn validate(resource: &Resource, object: &Value, writer: &Writer<'_>) -> Vec<FieldError> {
-    let of_status = writer.part == Part::Status;
+    let of_status = matches!(writer.part, Part::Status | Part::Binding);
     let mut errors = match writer.old {
         None => validation::create(resource, object),
         Some(old) if of_status => validation::update_status(resource, old, object),

@@ -15,7 +15,8 @@ use crate::api::{Api, prefix};
 use crate::kinds::Resource;
 use crate::object::Stored;
 use crate::registry::bucket_of;
-use crate::request::Query;
+use crate::request::{self, Query};
+use crate::schema;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, Cause, FieldError};
 use crate::watch::{Selection, Start};
@@ -79,14 +80,11 @@ fn invalid(errors: &[FieldError]) -> Result<(), ApiError> {
 }
 
 /// A version as clients give it; empty is none.
-fn version(text: &str) -> Result<Option<u64>, ApiError> {
+pub(crate) fn version(text: &str) -> Result<Option<u64>, ApiError> {
     match text {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| {
-            let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            ApiError::bad_request(format!(
-                "invalid resource version: resourceVersion: Invalid value: {text:?}: {detail}"
-            ))
+        text => request::unsigned(text).map(Some).map_err(|error| {
+            ApiError::unforeseen(format!("resourceVersion: Invalid value: {text:?}: {}", error.message))
         }),
     }
 }
@@ -109,10 +107,11 @@ pub(crate) async fn start(api: &Api, query: &Query) -> Result<Start, ApiError> {
         if matching != "NotOlderThan" {
             errors.push(FieldError::not_supported("resourceVersionMatch", matching, &["NotOlderThan"]));
         }
-        if query.has("continue") {
-            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
-        }
     }
+    if !query.get("continue").is_empty() {
+        errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+    }
+    query.number("limit")?;
     invalid(&errors)?;
     let version = version(query.get("resourceVersion"))?;
     if query.flag("sendInitialEvents") {
@@ -160,6 +159,7 @@ pub(crate) async fn page(
 ) -> Result<Page, ApiError> {
     let (matching, asked, token) =
         (query.get("resourceVersionMatch"), query.get("resourceVersion"), query.get("continue"));
+    query.number("timeoutSeconds")?;
     check(matching, asked, token, query)?;
     let limit = query.number("limit")?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let bucket = bucket_of(resource);
@@ -179,7 +179,8 @@ pub(crate) async fn page(
         let rest = listing.objects.into_iter().filter(|o| o.key >= start).collect();
         return Ok(cut(rest, listing.revision, limit, selection));
     }
-    let version = version(asked)?;
+    let version = version(asked)
+        .map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message)))?;
     // "Any version" is answered from the cache there, which does not page.
     if matches!(version, Some(0)) {
         let listing = api.store.list(&bucket, &selection.prefix);
@@ -212,7 +213,7 @@ fn check(matching: &str, asked: &str, token: &str, query: &Query) -> Result<(), 
             errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
         }
         if matching != "Exact" && matching != "NotOlderThan" {
-            let valid = ["", "Exact", "NotOlderThan"];
+            let valid = ["Exact", "NotOlderThan", ""];
             errors.push(FieldError::not_supported("resourceVersionMatch", matching, &valid));
         }
         if matching == "Exact" && asked == "0" {
@@ -252,10 +253,14 @@ fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
     let bad = |why: &str| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&illegal(&error, token)))?;
+    if let Some(why) = schema::syntax_error(&bytes) {
+        return Err(bad(&why));
+    }
     let token: Value = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
     if token["v"] != "meta.k8s.io/v1" {
-        return Err(bad("server does not recognize this encoded version"));
+        let version = token["v"].as_str().unwrap_or_default();
+        return Err(bad(&format!("server does not recognize this encoded version {version}")));
     }
     let from = token["start"].as_str().filter(|s| !s.is_empty());
     let from = from.ok_or_else(|| bad("encoded start key empty (version meta.k8s.io/v1)"))?;
@@ -263,6 +268,15 @@ fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
         None | Some(0) => Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
         Some(version) => Ok((u64::try_from(version).ok(), from.to_owned())),
     }
+}
+
+/// Go's words for text that is no base64.
+fn illegal(error: &base64::DecodeError, token: &str) -> String {
+    let at = match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        _ => token.len(),
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 fn expired_continue(from: &str) -> ApiError {

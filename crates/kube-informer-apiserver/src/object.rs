@@ -61,8 +61,10 @@ pub(crate) struct Stored {
     pub(crate) owners: Vec<String>,
     /// A deletion has been asked for.
     pub(crate) deleting: bool,
-    /// In the storage version, keys sorted.
+    /// In the storage version, the type first, all other keys sorted.
     json: Bytes,
+    /// Where in `json` what follows the type starts.
+    after_type: usize,
     forms: Mutex<Vec<(Form, String, Bytes)>>,
     serialised: Arc<Serialised>,
 }
@@ -78,7 +80,7 @@ impl Stored {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("/metadata/name");
         let namespace = text("/metadata/namespace");
-        let json = Bytes::from(object.to_string());
+        let (json, after_type) = serialise(object);
         serialised.count(json.len());
         let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         Self {
@@ -96,6 +98,7 @@ impl Stored {
             name,
             namespace,
             json,
+            after_type,
             forms: Mutex::default(),
             serialised: Arc::clone(serialised),
         }
@@ -114,6 +117,18 @@ impl Stored {
         value
     }
 
+    /// The bytes of this object as an item of a list of built-in objects, in pieces: no copy is kept of them.
+    pub(crate) fn item(&self, resource: &Resource) -> [Bytes; 2] {
+        let (json, after_type) = match convert::is_needed(resource) {
+            true => serialise(&self.value_as(resource)),
+            false => (self.json.clone(), self.after_type),
+        };
+        match after_type {
+            0 => [Bytes::new(), json],
+            at => [Bytes::from_static(b"{"), json.slice(at..)],
+        }
+    }
+
     /// The bytes to send for `resource`'s version in `form`; made once, then shared.
     pub(crate) fn bytes(&self, resource: &Resource, form: Form) -> Bytes {
         if form == Form::Object && !convert::is_needed(resource) {
@@ -128,11 +143,30 @@ impl Stored {
             Form::Object => self.value_as(resource),
             Form::Metadata => partial_metadata(&self.value()),
         };
-        let bytes = Bytes::from(value.to_string());
+        let (bytes, _) = serialise(&value);
         self.serialised.count(bytes.len());
         forms.push((form, version, bytes.clone()));
         bytes
     }
+}
+
+/// The bytes of an object, its type first as the real server writes it, and where the type ends.
+fn serialise(object: &Value) -> (Bytes, usize) {
+    let (Some(kind), Some(version)) = (object.get("kind"), object.get("apiVersion")) else {
+        return (object.to_string().into(), 0);
+    };
+    let mut rest = object.clone();
+    if let Some(map) = rest.as_object_mut() {
+        map.remove("kind");
+        map.remove("apiVersion");
+    }
+    let rest = rest.to_string();
+    if rest == "{}" {
+        return (object.to_string().into(), 0);
+    }
+    let head = format!(r#"{{"kind":{kind},"apiVersion":{version},"#);
+    let at = head.len();
+    (Bytes::from(head + rest.get(1..).unwrap_or_default()), at)
 }
 
 fn fields_of(resource: &Resource, object: &Value) -> Vec<(String, String)> {

@@ -67,10 +67,20 @@ pub(crate) fn list(
             "]}".to_owned(),
         )
     };
+    if objects.is_empty() && one == Form::Metadata {
+        // Go's nil slice.
+        let null = json!({ "kind": kind, "apiVersion": api_version, "metadata": meta, "items": null });
+        return Body::whole(format!("{null}\n"));
+    }
     let resource = Arc::clone(resource);
     let items = objects.into_iter().enumerate().flat_map(move |(at, object)| {
-        let comma = (at > 0).then(|| Bytes::from_static(b","));
-        comma.into_iter().chain([object.bytes(&resource, one)])
+        let comma = if at > 0 { Bytes::from_static(b",") } else { Bytes::new() };
+        // Items of built-in lists do not say what they are; custom ones do.
+        let [head, rest] = match one {
+            Form::Object if resource.custom.is_none() => object.item(&resource),
+            form => [Bytes::new(), object.bytes(&resource, form)],
+        };
+        [comma, head, rest].into_iter().filter(|piece| !piece.is_empty())
     });
     let pieces = std::iter::once(Bytes::from(head)).chain(items).chain([Bytes::from(tail + "\n")]);
     Body::stream(futures_util::stream::iter(coalesce(pieces)))

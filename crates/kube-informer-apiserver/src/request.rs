@@ -106,23 +106,35 @@ impl Query {
         self.0.get(key).map(String::as_str).unwrap_or_default()
     }
 
+    /// Whatever is given and does not say no means yes.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        matches!(self.get(key), "1" | "t" | "T" | "true" | "TRUE" | "True")
+        self.0.get(key).is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 
     /// A whole number; nonsense is an error, absence is not.
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
-        match self.get(key) {
-            "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| {
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-            }),
-        }
+        let Some(text) = self.0.get(key) else { return Ok(None) };
+        text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+            use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+            let why = match error.kind() {
+                PosOverflow | NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+        })
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
+}
+
+/// A version as Go reads it: digits and nothing else.
+pub(crate) fn unsigned(text: &str) -> Result<u64, ApiError> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let why = if digits { "value out of range" } else { "invalid syntax" };
+    let error = || ApiError::unforeseen(format!("strconv.ParseUint: parsing {text:?}: {why}"));
+    text.parse().ok().filter(|_| digits).ok_or_else(error)
 }
 
 #[cfg(test)]

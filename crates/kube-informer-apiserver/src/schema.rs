@@ -22,7 +22,7 @@ pub(crate) use body::{Expected, read_body, strict_error};
 pub(crate) use decode::Decoded;
 pub(crate) use duplicates::duplicate_fields;
 pub(crate) use quantity::Quantity;
-pub(crate) use syntax::type_meta;
+pub(crate) use syntax::{syntax_error, type_meta};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

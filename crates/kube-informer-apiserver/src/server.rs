@@ -165,9 +165,18 @@ impl Builder {
         let handler = Handler { api: Arc::clone(&api), tokens: Tokens::new(users), settings };
         let service = Service::new(handler);
         let (open, gate) = channel::channel(true);
+        let (opened, is_open) = channel::channel(true);
         let acceptor = tls.as_ref().map(|tls| tokio_rustls::TlsAcceptor::from(Arc::clone(&tls.config)));
         let tasks = vec![
-            tokio::spawn(accept::run(listener, acceptor, service.clone(), gate, api.stopping(), GRACE)),
+            tokio::spawn(accept::run(
+                listener,
+                acceptor,
+                service.clone(),
+                gate,
+                opened,
+                api.stopping(),
+                GRACE,
+            )),
             tokio::spawn(controllers(Arc::clone(&api), self.simulation)),
         ];
         Ok(Server {
@@ -177,6 +186,7 @@ impl Builder {
             service,
             api,
             open,
+            is_open,
             tasks,
         })
     }
@@ -191,6 +201,8 @@ pub struct Server {
     api: Arc<Api>,
     /// False: connections are refused.
     open: channel::Sender<bool>,
+    /// Whether that has happened.
+    is_open: channel::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -270,14 +282,22 @@ impl Server {
         self.api.store.compact();
     }
 
-    /// Refuses connections (the port is closed, open connections are cut) until [`Server::accept`].
-    pub fn refuse_connections(&self) {
-        self.open.send_replace(false);
+    /// Refuses connections until [`Server::accept_connections`]: once this returns, the port is closed and
+    /// open connections are cut.
+    pub async fn refuse_connections(&self) {
+        self.set_open(false).await;
     }
 
-    /// Takes connections again, on the same port.
-    pub fn accept_connections(&self) {
-        self.open.send_replace(true);
+    /// Takes connections again, on the same port, once this returns.
+    pub async fn accept_connections(&self) {
+        self.set_open(true).await;
+    }
+
+    async fn set_open(&self, open: bool) {
+        self.open.send_replace(open);
+        // Somebody else may have changed their mind meanwhile, or the server may have stopped: no wait then.
+        let followed = |now: &bool| *now == open || *self.open.borrow() != open;
+        let _: Result<_, _> = self.is_open.clone().wait_for(followed).await;
     }
 
     /// What it holds and has done.

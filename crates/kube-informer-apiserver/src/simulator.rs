@@ -123,6 +123,8 @@ struct Simulator {
     progress: HashMap<String, Instant>,
     /// When a Job finished, and when it may make the next pod after a failure, by UID.
     jobs: HashMap<String, job::Clock>,
+    /// When each node last renewed its Lease.
+    beats: HashMap<String, Instant>,
     /// Pods that fit no node, by key.
     unschedulable: BTreeSet<String>,
     /// How many addresses have been given to pods.
@@ -145,6 +147,7 @@ impl Simulator {
             lives: HashMap::new(),
             progress: HashMap::new(),
             jobs: HashMap::new(),
+            beats: HashMap::new(),
             unschedulable: BTreeSet::new(),
             addresses: 0,
             story: Story::default(),
@@ -262,7 +265,7 @@ impl Simulator {
             Kind::Job => self.sync_job(&object),
             Kind::Service => self.sync_endpoints(&object),
             Kind::Namespace => self.furnish_namespace(&object),
-            Kind::Node => self.beat(&object),
+            Kind::Node => self.tend_node(&object),
             _ => {}
         }
     }

@@ -4,6 +4,7 @@
 //! Every refusal in this crate is one, so a client meets the same codes, reasons and messages as on
 //! kube-apiserver.
 
+use crate::kinds::Resource;
 use serde_json::{Map, Value, json};
 
 /// A refused request.
@@ -199,6 +200,20 @@ impl ApiError {
         Self::new(409, "Conflict", message).about(group, plural, name)
     }
 
+    /// A conflict that the storage found, which names where it keeps the object.
+    pub(crate) fn storage_conflict(resource: &Resource, namespace: &str, name: &str, why: &str) -> Self {
+        let key = storage_key(resource, namespace, name);
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+        );
+        Self::conflict(&resource.group, &resource.plural, name, &why)
+    }
+
+    /// 500 without a reason: what an error becomes that nobody made for clients.
+    pub(crate) fn unforeseen(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
     pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let message = format!("{} {name:?} is forbidden: {why}", qualified(group, plural));
         Self::new(403, "Forbidden", message).about(group, plural, name)
@@ -300,6 +315,23 @@ impl ApiError {
             status["details"] = json!({ "retryAfterSeconds": seconds });
         }
         status
+    }
+}
+
+/// Where etcd has an object.
+fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
+    let folder = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "nodes") => "minions".to_owned(),
+        ("", "services") => "services/specs".to_owned(),
+        ("", "endpoints") => "services/endpoints".to_owned(),
+        ("", "replicationcontrollers") => "controllers".to_owned(),
+        ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+        (group, plural) if resource.custom.is_some() || group == "apiextensions.k8s.io" => format!("{group}/{plural}"),
+        (_, plural) => plural.to_owned(),
+    };
+    match namespace {
+        "" => format!("/registry/{folder}/{name}"),
+        namespace => format!("/registry/{folder}/{namespace}/{name}"),
     }
 }
 

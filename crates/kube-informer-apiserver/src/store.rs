@@ -8,6 +8,7 @@
 //! Older states are not kept: a read at an older revision undoes the changes in the log since then.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::watch;
@@ -64,7 +65,10 @@ pub(crate) struct Listing {
 struct Bucket {
     objects: BTreeMap<String, Arc<Stored>>,
     log: VecDeque<Arc<Change>>,
-    /// Changes up to and including this revision are no longer in the log.
+    /// The newest change that is no longer in the log; 0 if none has left it.
+    lost: u64,
+    /// Older versions than this are too old to start from. Never below `lost`; above it after a
+    /// compaction, which does not disturb who had seen everything by then.
     floor: u64,
     /// Tells watchers that the log has grown, or (value: `None`) that the resource is gone.
     grown: watch::Sender<Option<u64>>,
@@ -72,7 +76,10 @@ struct Bucket {
 
 struct State {
     revision: u64,
-    buckets: HashMap<BucketId, Bucket>,
+    /// The revision of the last compaction.
+    compacted: u64,
+    /// Sorted, so that who goes through all of them does so in the same order every time.
+    buckets: BTreeMap<BucketId, Bucket>,
     /// Dependents by the UID of their owner.
     dependents: HashMap<String, BTreeSet<(BucketId, String)>>,
     uids: HashMap<String, (BucketId, String)>,
@@ -90,8 +97,13 @@ pub(crate) struct Store {
 impl Store {
     /// A store that remembers `window` changes per resource.
     pub(crate) fn new(window: usize) -> Self {
-        let state =
-            State { revision: 1, buckets: HashMap::new(), dependents: HashMap::new(), uids: HashMap::new() };
+        let state = State {
+            revision: 1,
+            compacted: 0,
+            buckets: BTreeMap::new(),
+            dependents: HashMap::new(),
+            uids: HashMap::new(),
+        };
         let (newest, _) = watch::channel(1);
         Self { state: RwLock::new(state), window: window.max(1), serialised: Arc::default(), newest }
     }
@@ -116,31 +128,38 @@ impl Store {
     /// The objects whose keys start with `prefix` as of now.
     pub(crate) fn list(&self, bucket: &BucketId, prefix: &str) -> Listing {
         let state = self.read();
-        let objects = state.buckets.get(bucket).map(|b| range(&b.objects, prefix)).unwrap_or_default();
+        let found = state.buckets.get(bucket).into_iter();
+        let objects = found.flat_map(|b| range(&b.objects, prefix)).map(|(_, o)| Arc::clone(o)).collect();
         Listing { revision: state.revision, objects }
     }
 
     /// The objects as they were at `revision`.
     pub(crate) fn list_at(&self, bucket: &BucketId, prefix: &str, revision: u64) -> Result<Listing, TooOld> {
         let state = self.read();
+        state.check_start(bucket, revision)?;
         let Some(found) = state.buckets.get(bucket) else {
             return Ok(Listing { revision, objects: Vec::new() });
         };
-        if revision < found.floor {
-            return Err(TooOld { oldest: found.floor });
-        }
-        let now = range(&found.objects, prefix).into_iter();
-        let mut objects: BTreeMap<String, Arc<Stored>> = now.map(|o| (o.key.clone(), o)).collect();
+        // What the objects that changed since then were; the oldest change after `revision` says it.
+        let mut before: BTreeMap<&str, Option<&Arc<Stored>>> = BTreeMap::new();
         for change in found.log.iter().rev().take_while(|c| c.revision > revision) {
-            if !change.new.key.starts_with(prefix) {
-                continue;
+            if change.new.key.starts_with(prefix) {
+                before.insert(&change.new.key, change.old.as_ref());
             }
-            match &change.old {
-                Some(old) => objects.insert(old.key.clone(), Arc::clone(old)),
-                None => objects.remove(&change.new.key),
-            };
         }
-        Ok(Listing { revision, objects: objects.into_values().collect() })
+        let mut before = before.into_iter().peekable();
+        let mut objects = Vec::new();
+        for (key, now) in range(&found.objects, prefix) {
+            while let Some((_, old)) = before.next_if(|(gone, _)| *gone < key.as_str()) {
+                objects.extend(old.cloned());
+            }
+            match before.next_if(|(changed, _)| *changed == key) {
+                Some((_, old)) => objects.extend(old.cloned()),
+                None => objects.push(Arc::clone(now)),
+            }
+        }
+        objects.extend(before.filter_map(|(_, old)| old.cloned()));
+        Ok(Listing { revision, objects })
     }
 
     /// Number of objects per bucket.
@@ -152,7 +171,7 @@ impl Store {
     pub(crate) fn everything(&self, prefix: &str) -> Vec<(BucketId, Arc<Stored>)> {
         let state = self.read();
         let all = state.buckets.iter();
-        all.flat_map(|(id, b)| range(&b.objects, prefix).into_iter().map(|o| (id.clone(), o))).collect()
+        all.flat_map(|(id, b)| range(&b.objects, prefix).map(|(_, o)| (id.clone(), Arc::clone(o)))).collect()
     }
 
     /// The object with this UID.
@@ -174,6 +193,11 @@ impl Store {
         .collect()
     }
 
+    /// Whether a watch may start after `revision`.
+    pub(crate) fn check_start(&self, bucket: &BucketId, revision: u64) -> Result<(), TooOld> {
+        self.read().check_start(bucket, revision)
+    }
+
     /// The changes after `revision`, oldest first, at most `most`; and the revision that they reach:
     /// everything up to it has been given.
     pub(crate) fn changes(
@@ -184,7 +208,7 @@ impl Store {
     ) -> Result<(Vec<Arc<Change>>, u64), TooOld> {
         let state = self.read();
         let Some(found) = state.buckets.get(bucket) else { return Ok((Vec::new(), state.revision)) };
-        if revision < found.floor {
+        if revision < found.lost {
             return Err(TooOld { oldest: found.floor });
         }
         let from = found.log.partition_point(|c| c.revision <= revision);
@@ -203,7 +227,7 @@ impl Store {
         let state = self.read();
         let mut all = Vec::new();
         for (id, bucket) in &state.buckets {
-            if revision < bucket.floor {
+            if revision < bucket.lost {
                 return Err(TooOld { oldest: bucket.floor });
             }
             let from = bucket.log.partition_point(|c| c.revision <= revision);
@@ -216,9 +240,10 @@ impl Store {
     /// Follows the log of a bucket: the value changes when it grows, and is `None` once the resource is
     /// gone.
     pub(crate) fn follow(&self, bucket: &BucketId) -> watch::Receiver<Option<u64>> {
-        let mut state = self.write();
-        let revision = state.revision;
-        state.bucket(bucket, revision).grown.subscribe()
+        if let Some(found) = self.read().buckets.get(bucket) {
+            return found.grown.subscribe();
+        }
+        self.write().bucket(bucket).grown.subscribe()
     }
 
     /// Adds an object; `make` is given its revision.
@@ -229,8 +254,7 @@ impl Store {
         make: impl FnOnce(u64) -> Stored,
     ) -> Result<Arc<Stored>, Refused> {
         let mut state = self.write();
-        let revision = state.revision;
-        if state.bucket(bucket, revision).objects.contains_key(key) {
+        if state.bucket(bucket).objects.contains_key(key) {
             return Err(Refused::Exists);
         }
         Ok(self.commit(&mut state, bucket, ChangeKind::Added, None, make))
@@ -260,10 +284,18 @@ impl Store {
         Ok(self.commit(&mut state, bucket, ChangeKind::Deleted, Some(old), make))
     }
 
-    /// Ends a bucket: its watchers are told, its log goes.
+    /// Ends a bucket: its watchers get what is left in the log and end. Whoever starts later, when there may
+    /// be another resource of that name, knows nothing of what was before.
     pub(crate) fn drop_bucket(&self, bucket: &BucketId) {
-        if let Some(gone) = self.write().buckets.remove(bucket) {
-            gone.grown.send_replace(None);
+        let mut state = self.write();
+        let revision = state.revision;
+        let Some(found) = state.buckets.get_mut(bucket) else { return };
+        let objects = std::mem::take(&mut found.objects);
+        found.floor = revision;
+        let (next, _) = watch::channel(Some(revision));
+        std::mem::replace(&mut found.grown, next).send_replace(None);
+        for object in objects.values() {
+            state.unlink(bucket, object);
         }
     }
 
@@ -271,7 +303,9 @@ impl Store {
     pub(crate) fn compact(&self) {
         let mut state = self.write();
         let revision = state.revision;
+        state.compacted = revision;
         for bucket in state.buckets.values_mut() {
+            bucket.lost = bucket.log.back().map_or(bucket.lost, |last| last.revision);
             bucket.log.clear();
             bucket.floor = revision;
         }
@@ -295,7 +329,7 @@ impl Store {
             state.link(id, &new);
         }
         let window = self.window;
-        let bucket = state.bucket(id, revision - 1);
+        let bucket = state.bucket(id);
         if kind == ChangeKind::Deleted {
             bucket.objects.remove(&new.key);
         } else {
@@ -305,7 +339,8 @@ impl Store {
         bucket.log.push_back(Arc::new(Change { revision, kind, old, new: Arc::clone(&new), frames }));
         while bucket.log.len() > window {
             if let Some(left) = bucket.log.pop_front() {
-                bucket.floor = left.revision;
+                bucket.lost = left.revision;
+                bucket.floor = bucket.floor.max(left.revision);
             }
         }
         bucket.grown.send_replace(Some(revision));
@@ -325,14 +360,24 @@ impl Store {
 }
 
 impl State {
-    fn bucket(&mut self, id: &BucketId, floor: u64) -> &mut Bucket {
+    fn bucket(&mut self, id: &BucketId) -> &mut Bucket {
         if !self.buckets.contains_key(id) {
-            let (grown, _) = watch::channel(Some(floor));
-            // A bucket that did not exist has had no changes: any version so far can be resumed from.
-            let bucket = Bucket { objects: BTreeMap::new(), log: VecDeque::new(), floor: 0, grown };
+            let (grown, _) = watch::channel(Some(self.revision));
+            let floor = self.floor(id);
+            let bucket = Bucket { objects: BTreeMap::new(), log: VecDeque::new(), lost: 0, floor, grown };
             self.buckets.insert(id.clone(), bucket);
         }
         self.buckets.get_mut(id).expect("inserted above")
+    }
+
+    /// The oldest version that can be started from. A bucket that does not exist has had no changes.
+    fn floor(&self, bucket: &BucketId) -> u64 {
+        self.buckets.get(bucket).map_or(self.compacted, |found| found.floor)
+    }
+
+    fn check_start(&self, bucket: &BucketId, revision: u64) -> Result<(), TooOld> {
+        let oldest = self.floor(bucket);
+        if revision < oldest { Err(TooOld { oldest }) } else { Ok(()) }
     }
 
     fn unchanged(&self, bucket: &BucketId, seen: &Arc<Stored>) -> Result<Arc<Stored>, Refused> {
@@ -362,10 +407,13 @@ impl State {
     }
 }
 
-fn range(objects: &BTreeMap<String, Arc<Stored>>, prefix: &str) -> Vec<Arc<Stored>> {
-    if prefix.is_empty() {
-        return objects.values().cloned().collect();
-    }
-    let from = objects.range(prefix.to_owned()..);
-    from.take_while(|(key, _)| key.starts_with(prefix)).map(|(_, object)| Arc::clone(object)).collect()
+fn range<'o>(
+    objects: &'o BTreeMap<String, Arc<Stored>>,
+    prefix: &'o str,
+) -> impl Iterator<Item = (&'o String, &'o Arc<Stored>)> {
+    let from = (Bound::Included(prefix), Bound::Unbounded);
+    objects.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
 }
+
+#[cfg(test)]
+mod tests;

@@ -186,8 +186,12 @@ impl Watch {
                 (objects, listing.revision)
             }
         };
+        let too_old = match request.start {
+            Start::After(revision) => store.check_start(&request.bucket, revision).err(),
+            _ => None,
+        };
         let now = Instant::now();
-        Self {
+        let mut watch = Self {
             store: Arc::clone(store),
             initial: initial.into_iter(),
             owes_headers: true,
@@ -200,7 +204,11 @@ impl Watch {
             next_bookmark: now + request.bookmark_interval,
             ended: false,
             request,
+        };
+        if let Some(too_old) = too_old {
+            watch.expire(too_old);
         }
+        watch
     }
 
     /// The next frame; `None` at the end.
@@ -243,14 +251,19 @@ impl Watch {
                 }
                 any || gone
             }
-            Err(TooOld { oldest }) => {
-                let position = self.position;
-                let error = ApiError::expired(format!("too old resource version: {position} ({oldest})"));
-                self.pending.push_back(frame("ERROR", error.to_json().to_string().as_bytes()));
-                self.ended = true;
+            Err(too_old) => {
+                self.expire(too_old);
                 true
             }
         }
+    }
+
+    /// The last event: the client has to start again.
+    fn expire(&mut self, TooOld { oldest }: TooOld) {
+        let position = self.position;
+        let error = ApiError::expired(format!("too old resource version: {position} ({oldest})"));
+        self.pending.push_back(frame("ERROR", error.to_json().to_string().as_bytes()));
+        self.ended = true;
     }
 
     /// Until something may have changed.
@@ -262,11 +275,15 @@ impl Watch {
             grown = self.grown.changed() => if grown.is_err() { self.ended = true },
             () = tokio::time::sleep_until(bookmark_at.min(self.deadline)) => {
                 if self.request.bookmarks {
-                    let bookmark = self.bookmark(false);
-                    self.pending.push_back(bookmark);
+                    // The server may have got further without a change of this resource: a bookmark says so.
+                    self.read_log();
+                    if !self.ended {
+                        let bookmark = self.bookmark(false);
+                        self.pending.push_back(bookmark);
+                    }
                     self.next_bookmark = Instant::now() + self.request.bookmark_interval;
                 }
-                self.ended = Instant::now() >= self.deadline;
+                self.ended |= Instant::now() >= self.deadline;
             }
         }
     }
@@ -306,7 +323,8 @@ impl Watch {
 
     fn table_frame(&mut self, event: &str, object: &Value, form: TableForm) -> Bytes {
         let form = TableForm { headers: std::mem::take(&mut self.owes_headers), ..form };
-        let table = render::table(&self.request.resource, std::slice::from_ref(object), None, form);
+        let meta = json!({ "resourceVersion": object.pointer("/metadata/resourceVersion") });
+        let table = render::table(&self.request.resource, std::slice::from_ref(object), Some(&meta), form);
         frame(event, table.to_string().as_bytes())
     }
 
@@ -327,3 +345,6 @@ impl Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

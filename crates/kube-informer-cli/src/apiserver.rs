@@ -46,7 +46,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn simulation(&self) -> Simulation {
-        Simulation::default().seed(self.seed).speed(self.speed)
+        Simulation::default().with_seed(self.seed).with_speed(self.speed)
     }
 }
 

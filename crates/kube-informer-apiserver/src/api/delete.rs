@@ -189,12 +189,16 @@ impl Api {
         }
         let bucket = bucket_of(resource);
         let last = deletion::ends_with_update(resource, &old, &object);
-        let make = |revision| self.make(resource, &mut object, revision);
         if last {
-            if let Ok(gone) = self.store.remove(&bucket, seen, make) {
+            let mut gone = old;
+            let gone = self.store.remove(&bucket, seen, |revision| self.make(resource, &mut gone, revision));
+            if let Ok(gone) = gone {
                 self.unserve(resource, &gone);
             }
-        } else if let Ok(stored) = self.store.replace(&bucket, seen, make) {
+            return;
+        }
+        let make = |revision| self.make(resource, &mut object, revision);
+        if let Ok(stored) = self.store.replace(&bucket, seen, make) {
             self.serve(resource, &stored);
         }
     }
@@ -224,8 +228,7 @@ impl Api {
 
 fn check_preconditions(resource: &Resource, seen: &Stored, options: &DeleteOptions) -> Result<(), ApiError> {
     let failed = |what: &str, wanted: &str, found: &str| {
-        let why =
-            format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+        let why = super::write::precondition(what, wanted, found);
         Err(ApiError::conflict(&resource.group, &resource.plural, &seen.name, &why))
     };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != seen.uid) {

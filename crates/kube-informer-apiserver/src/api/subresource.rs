@@ -18,6 +18,8 @@ pub(crate) enum Part {
     Scale,
     /// The finalizers of a namespace.
     Finalize,
+    /// The node of a pod.
+    Binding,
 }
 
 impl Part {
@@ -38,6 +40,7 @@ impl Part {
             Self::Status => "status",
             Self::Scale => "scale",
             Self::Finalize => "finalize",
+            Self::Binding => "binding",
         }
     }
 }
@@ -86,7 +89,7 @@ impl Api {
             let error = crate::status::FieldError::required("target.name", "");
             return Err(ApiError::invalid("", "Binding", name, &[error]));
         }
-        self.update(pods, namespace, name, Part::Status, options, |pod| {
+        self.update(pods, namespace, name, Part::Binding, options, |pod| {
             let mut pod = pod.cloned().unwrap_or_default();
             let bound = text(&pod, "/spec/nodeName");
             if !bound.is_empty() {

@@ -21,7 +21,8 @@ use crate::{convert, crd, strategy};
 /// How often a write without a version starts again when others are faster.
 const ATTEMPTS: usize = 64;
 
-const NOT_A_VERSION: &str = "must be an unsigned integer";
+const OTHER_NAMESPACE: &str =
+    "the namespace of the provided object does not match the namespace sent on the request";
 
 /// How a write is to be done.
 #[derive(Debug, Clone, Default)]
@@ -44,9 +45,7 @@ impl Api {
         let meta = metadata_mut(&mut object);
         match meta.get("namespace").and_then(Value::as_str) {
             Some(given) if !given.is_empty() && resource.namespaced && given != namespace => {
-                return Err(ApiError::bad_request(
-                    "the namespace of the provided object does not match the namespace sent on the request",
-                ));
+                return Err(ApiError::bad_request(OTHER_NAMESPACE));
             }
             _ => {}
         }
@@ -58,7 +57,7 @@ impl Api {
         let generated =
             text(&object, "/metadata/name").is_empty() && !text(&object, "/metadata/generateName").is_empty();
         if !text(&object, "/metadata/resourceVersion").is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         // A generated name may be taken: another one is tried, as the real server does.
         for _ in 0..8 {
@@ -159,21 +158,22 @@ impl Api {
                 if part != Part::Whole || !strategy::allows_create_on_update(resource) {
                     return Err(missing());
                 }
-                let object = change(None)?;
-                check_identity(resource, namespace, name, &object)?;
-                if !text(&object, "/metadata/uid").is_empty()
-                    || !text(&object, "/metadata/resourceVersion").is_empty()
-                {
-                    return Err(missing());
+                let mut object = change(None)?;
+                identify(resource, namespace, name, &mut object)?;
+                let uid = text(&object, "/metadata/uid");
+                if !uid.is_empty() {
+                    let why = precondition("UID", uid, "");
+                    return Err(ApiError::storage_conflict(resource, namespace, name, &why));
                 }
+                metadata_mut(&mut object).remove("resourceVersion");
                 match self.create(resource, namespace, object, options) {
                     Err(error) if error.reason == "AlreadyExists" => continue,
                     result => return result.map(|stored| (stored, true)),
                 }
             };
             let old = seen.value_as(resource);
-            let new = change(Some(&old))?;
-            check_identity(resource, namespace, name, &new)?;
+            let mut new = change(Some(&old))?;
+            identify(resource, namespace, name, &mut new)?;
             check_version(resource, &seen, &new)?;
             match self.write_over(resource, &seen, &old, new, part, options) {
                 Ok(stored) => return Ok((stored, false)),
@@ -215,21 +215,21 @@ impl Api {
         if options.dry_run {
             return Ok(Arc::new(self.make_dry(resource, &new)));
         }
-        let make = |revision| self.make(resource, &mut new, revision);
-        let written = if last {
-            self.store.remove(&bucket, seen, make)
-        } else {
-            self.store.replace(&bucket, seen, make)
-        };
+        if last {
+            // What is removed is the object as it was; the writer is answered with what it wrote.
+            drop(services);
+            let mut gone = old.clone();
+            convert::to_storage(resource, &mut gone);
+            let gone = self.store.remove(&bucket, seen, |revision| self.make(resource, &mut gone, revision));
+            self.unserve(resource, &*gone.map_err(|_: Refused| Failed::Raced)?);
+            return Ok(Arc::new(self.make(resource, &mut new, seen.revision)));
+        }
+        let written = self.store.replace(&bucket, seen, |revision| self.make(resource, &mut new, revision));
         let stored = written.map_err(|_: Refused| Failed::Raced)?;
         if let Some(services) = services {
             services.commit();
         }
-        if last {
-            self.unserve(resource, &stored);
-        } else {
-            self.serve(resource, &stored);
-        }
+        self.serve(resource, &stored);
         Ok(stored)
     }
 
@@ -314,32 +314,30 @@ impl From<ApiError> for Failed {
     }
 }
 
-/// The body must be about the object that the path names.
-fn check_identity(resource: &Resource, namespace: &str, name: &str, object: &Value) -> Result<(), ApiError> {
-    let given = text(object, "/metadata/name");
-    if given.is_empty() {
-        let error = FieldError::required("metadata.name", "name must be provided");
-        return match resource.custom {
-            _ if !object.pointer("/metadata").is_some_and(Value::is_object) => {
-                Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]))
-            }
-            _ => Err(ApiError::bad_request(
-                "the name of the object ( based on URL) was undeterminable: name must be provided",
-            )),
-        };
-    }
-    if given != name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
+/// The body must be about the object that the path names; the namespace may be left out.
+fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
-    if resource.namespaced && !given.is_empty() && given != namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the object ({given}) does not match the namespace on the URL ({namespace})"
-        )));
+    if !resource.namespaced {
+        metadata_mut(object).remove("namespace");
+    } else if given.is_empty() {
+        metadata_mut(object).insert("namespace".into(), namespace.into());
+    } else if given != namespace {
+        return Err(ApiError::bad_request(OTHER_NAMESPACE));
     }
-    Ok(())
+    match text(object, "/metadata/name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given if given != name => Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How the real server says that an object is not the one that was meant.
+pub(super) fn precondition(what: &str, wanted: &str, found: &str) -> String {
+    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}")
 }
 
 /// The version and UID that a client names must be those of the object.
@@ -347,24 +345,18 @@ fn check_version(resource: &Resource, seen: &Stored, new: &Value) -> Result<(), 
     let conflict = |why: &str| ApiError::conflict(&resource.group, &resource.plural, &seen.name, why);
     let uid = text(new, "/metadata/uid");
     if !uid.is_empty() && uid != seen.uid {
-        let theirs = &seen.uid;
-        return Err(conflict(&format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {theirs}"
-        )));
+        let why = precondition("UID", uid, &seen.uid);
+        return Err(ApiError::storage_conflict(resource, &seen.namespace, &seen.name, &why));
     }
     let version = text(new, "/metadata/resourceVersion");
     if version.is_empty() {
         return Ok(());
     }
-    match version.parse::<u64>() {
-        Ok(0) => Ok(()),
-        Ok(number) if number == seen.revision => Ok(()),
-        Ok(_) => Err(conflict(
+    match crate::request::unsigned(version)? {
+        0 => Ok(()),
+        number if number == seen.revision => Ok(()),
+        _ => Err(conflict(
             "the object has been modified; please apply your changes to the latest version and try again",
         )),
-        Err(_) => {
-            let error = FieldError::invalid("metadata.resourceVersion", version, NOT_A_VERSION);
-            Err(ApiError::invalid(&resource.group, &resource.kind, &seen.name, &[error]))
-        }
     }
 }

@@ -51,7 +51,8 @@ impl Handler {
         if !at.target.subresource.is_empty() {
             return self.subresource(at).await;
         }
-        let watch = at.target.watch || asked.query.flag("watch");
+        // One object is watched through its collection, or by the old path; here the parameter means nothing.
+        let watch = at.target.watch || target.name.is_empty() && asked.query.flag("watch");
         let verb = match (asked.method, target.name.is_empty()) {
             (&Method::GET | &Method::HEAD, _) if watch => "watch",
             (&Method::GET | &Method::HEAD, true) => "list",
@@ -86,7 +87,7 @@ impl Handler {
 
     async fn read(&self, at: &At<'_>) -> Result<Arc<Stored>, ApiError> {
         let version = at.asked.query.get("resourceVersion");
-        if let Ok(version) = version.parse::<u64>() {
+        if let Some(version) = listing::version(version)? {
             listing::reach(&self.api, version).await?;
         }
         self.api.get(&at.resource, &at.target.namespace, &at.target.name)

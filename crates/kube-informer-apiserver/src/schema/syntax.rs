@@ -18,6 +18,11 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), SyntaxError> {
     scan.document()
 }
 
+/// The first syntax error of a JSON document, in Go's words.
+pub(crate) fn syntax_error(bytes: &[u8]) -> Option<String> {
+    check(bytes).err().map(|error| error.0)
+}
+
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -30,7 +30,10 @@ impl FieldSelector {
         for part in parts.into_iter().filter(|p| !p.is_empty()) {
             let (path, equals, value) = split_term(part)
                 .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{part}'"))?;
-            terms.push(FieldTerm { path: path.to_owned(), equals, value: unescape(value)? });
+            // Nothing equals nothing, and differs from nothing: such a term selects everything.
+            if !(path.is_empty() && value.is_empty()) {
+                terms.push(FieldTerm { path: path.to_owned(), equals, value: unescape(value)? });
+            }
         }
         Ok(Self { terms })
     }

@@ -73,6 +73,7 @@ impl Kind {
                 | Self::DaemonSet
                 | Self::Job
                 | Self::Namespace
+                | Self::Node
         )
     }
 }

@@ -51,7 +51,7 @@ impl Simulator {
     pub(super) fn sync_deployment(&mut self, object: &Arc<Stored>) {
         let value = object.value();
         let seen = Seen { plan: Plan::of(&value), object: Arc::clone(object), value };
-        let mut sets = self.replica_sets_of(&seen);
+        let sets = self.replica_sets_of(&seen);
         if object.deleting {
             return self.report_deployment(&seen, &sets);
         }
@@ -61,7 +61,7 @@ impl Simulator {
         let scaling =
             sets.iter().any(|s| s.replicas > 0 && s.desired.is_some_and(|d| d != seen.plan.replicas));
         let may_create = !seen.paused() && !scaling;
-        if !self.find_or_make(&seen, &mut sets, may_create) {
+        if !self.find_or_make(&seen, &sets, may_create) {
             return;
         }
         if seen.paused() || scaling {
@@ -114,7 +114,7 @@ impl Simulator {
     }
 
     /// Brings the new ReplicaSet and the revision numbers up to date; false if this look ends here.
-    fn find_or_make(&mut self, seen: &Seen, sets: &mut Vec<Set>, may_create: bool) -> bool {
+    fn find_or_make(&mut self, seen: &Seen, sets: &[Set], may_create: bool) -> bool {
         let old = max_revision(sets.iter().filter(|s| !s.is_new));
         if let Some(new) = sets.iter().find(|s| s.is_new) {
             let revision = if new.revision > old { new.revision } else { old + 1 };
@@ -251,7 +251,8 @@ impl Simulator {
     fn scale_set(&mut self, seen: &Seen, set: &Set, to: i64, even_if_same: bool) -> bool {
         let stale = set.desired != Some(seen.plan.replicas) || set.max != Some(seen.plan.most());
         let resize = set.replicas != to;
-        if !resize && !(even_if_same && stale) {
+        let refresh = even_if_same && stale;
+        if !resize && !refresh {
             return false;
         }
         let edited = self.edit(Who::ControllerManager, Kind::ReplicaSet, &set.object, Part::Whole, |value| {

@@ -76,7 +76,9 @@ impl Simulator {
             if slice.labels.get(MANAGED_BY).map(String::as_str) != Some(MANAGER) || slice.deleting {
                 continue;
             }
-            let group = old.get("ports").cloned().unwrap_or_default().to_string();
+            // The API shows an empty list as null.
+            let group =
+                old.get("ports").filter(|p| !p.is_null()).map_or_else(|| "[]".to_owned(), Value::to_string);
             let stay = match wanted.get_mut(&group) {
                 Some((_, endpoints)) => {
                     names(&old).iter().filter_map(|n| endpoints.remove_entry(n)).collect()

@@ -159,7 +159,7 @@ impl NodeFacts {
         let value = object.value();
         let status = value.get("status").unwrap_or(&Value::Null);
         let addresses = status.get("addresses").and_then(Value::as_array).into_iter().flatten();
-        let internal = addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
+        let mut internal = addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
         let taints = value.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
         let taint = |t: &Value| {
             let part = |pointer| text(t, pointer).to_owned();
@@ -167,7 +167,7 @@ impl NodeFacts {
         };
         Self {
             name: object.name.clone(),
-            address: internal.last().unwrap_or_default().to_owned(),
+            address: internal.next().unwrap_or_default().to_owned(),
             labels: labels_of(&value),
             ready: condition::is_true(status, "Ready"),
             unschedulable: value.pointer("/spec/unschedulable").and_then(Value::as_bool).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The nodes, and their heartbeat.
+//! The nodes: their taints, which follow from their state, and their heartbeat.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::Simulator;
 use super::cluster::{Kind, Who};
-use super::condition::now;
-use crate::api::Part;
+use super::condition::{self, now};
+use crate::api::{Part, text};
 use crate::object::Stored;
 
 const LEASES: &str = "kube-node-lease";
@@ -37,9 +37,26 @@ impl Simulator {
         }
     }
 
-    /// A node renews its Lease.
-    pub(super) fn beat(&mut self, node: &Arc<Stored>) {
+    pub(super) fn tend_node(&mut self, node: &Arc<Stored>) {
+        let value = node.value();
+        let taints = taints(&value);
+        if taints != value.pointer("/spec/taints").and_then(Value::as_array).cloned().unwrap_or_default() {
+            self.edit(Who::ControllerManager, Kind::Node, node, Part::Whole, |node| {
+                node["spec"]["taints"] = taints.clone().into();
+            });
+        }
+        self.beat(node);
+    }
+
+    /// A node renews its Lease when it is time to.
+    fn beat(&mut self, node: &Arc<Stored>) {
         let Some(every) = self.settings.heartbeat else { return };
+        let every = self.dice.real(every.as_secs_f64().max(0.1));
+        let now = Instant::now();
+        match self.beats.get(&node.key) {
+            Some(last) if *last + every > now => return self.later(Kind::Node, &node.key, *last + every),
+            _ => self.beats.insert(node.key.clone(), now),
+        };
         let renewed = micros();
         let lease = self.api.store.get(&Kind::Lease.bucket(), &format!("{LEASES}/{}", node.name));
         // Whole seconds would be too coarse to tell two beats apart.
@@ -64,8 +81,30 @@ impl Simulator {
                 let _: Result<_, _> = self.create(Who::Kubelet, Kind::Lease, LEASES, lease);
             }
         }
-        self.later(Kind::Node, &node.key, Instant::now() + self.dice.real(every.as_secs_f64().max(0.1)));
+        self.later(Kind::Node, &node.key, now + every);
     }
+}
+
+/// The taints that a node should have: those that people set, and those that follow from its state.
+fn taints(node: &Value) -> Vec<Value> {
+    let status = node.get("status").unwrap_or(&Value::Null);
+    let cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool).unwrap_or_default();
+    let implied = [
+        ("node.kubernetes.io/not-ready", !condition::is_true(status, "Ready")),
+        ("node.kubernetes.io/unschedulable", cordoned),
+    ];
+    let old = node.pointer("/spec/taints").and_then(Value::as_array).cloned().unwrap_or_default();
+    let is = |taint: &Value, key: &str| text(taint, "/key") == key && text(taint, "/effect") == "NoSchedule";
+    let mut taints: Vec<Value> = old
+        .iter()
+        .filter(|taint| !implied.iter().any(|(key, wanted)| !wanted && is(taint, key)))
+        .cloned()
+        .collect();
+    for (key, _) in implied.iter().filter(|(key, wanted)| *wanted && !old.iter().any(|taint| is(taint, key)))
+    {
+        taints.push(json!({ "key": key, "effect": "NoSchedule" }));
+    }
+    taints
 }
 
 /// Now, as a `MicroTime`.

@@ -70,13 +70,11 @@ impl Simulator {
     pub(super) fn observe_node(&mut self, object: &Stored) {
         self.index.nodes.insert(object.name.clone(), NodeFacts::read(object));
         self.node_changed();
-        if self.settings.heartbeat.is_some() {
-            self.note(Kind::Node, &object.key);
-        }
     }
 
     pub(super) fn observe_node_deletion(&mut self, last: &Stored) {
         self.index.nodes.remove(&last.name);
+        self.beats.remove(&last.key);
         // Nobody tends them any more: they are collected.
         for key in self.index.on_node(&last.name) {
             self.note(Kind::Pod, &key);

@@ -17,7 +17,6 @@ pub(super) const HASH: &str = "controller-revision-hash";
 pub(super) struct Revision {
     pub(super) name: String,
     pub(super) template: Value,
-    number: i64,
 }
 
 impl Simulator {
@@ -60,7 +59,6 @@ impl Simulator {
         let read = |(object, value): &(Arc<Stored>, Value)| Revision {
             name: object.name.clone(),
             template: value.pointer("/data/spec/template").map(without_replace).unwrap_or_default(),
-            number: count(value, "/revision"),
         };
         Some(known.iter().map(read).collect())
     }
@@ -119,10 +117,6 @@ impl Revision {
     /// The part of the name that labels pods of a DaemonSet.
     pub(super) fn hash(&self) -> &str {
         self.name.rsplit('-').next().unwrap_or_default()
-    }
-
-    pub(super) fn number(&self) -> i64 {
-        self.number
     }
 }
 

@@ -24,11 +24,36 @@ fn words(change: &Change) -> String {
     match (&change.old, &change.new) {
         (Some(old), Some(new)) => {
             let said: Vec<String> = facts(old, new).collect();
-            if said.is_empty() { "changed".to_owned() } else { said.join("; ") }
+            if said.is_empty() { paths(old, new) } else { said.join("; ") }
         }
         (None, Some(new)) => state(new).join("; "),
         (_, None) => "deleted".to_owned(),
     }
+}
+
+/// Where two versions of an object differ, two levels deep; what every write changes is left out.
+fn paths(old: &Value, new: &Value) -> String {
+    const SHOWN: usize = 4;
+    let mut paths = Vec::new();
+    for (top, before, after) in differing(old, new) {
+        for (field, ..) in differing(before, after) {
+            if !(top == "metadata" && ["managedFields", "resourceVersion"].contains(&field)) {
+                paths.push(format!("{top}.{field}"));
+            }
+        }
+    }
+    let more = paths.len().saturating_sub(SHOWN);
+    paths.truncate(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("changed {}{more}", paths.join(", "))
+}
+
+/// The fields of two objects that differ, with both values.
+fn differing<'v>(old: &'v Value, new: &'v Value) -> Vec<(&'v str, &'v Value, &'v Value)> {
+    let names = |value: &'v Value| value.as_object().into_iter().flat_map(|map| map.keys());
+    let all: std::collections::BTreeSet<&str> = names(old).chain(names(new)).map(String::as_str).collect();
+    let pairs = all.into_iter().map(|name| (name, &old[name], &new[name]));
+    pairs.filter(|(_, before, after)| before != after).collect()
 }
 
 /// The facts that people look at: (what, where).
@@ -122,6 +147,14 @@ mod tests {
         let line = line(&change, false);
         assert!(line.starts_with("~ deployment/shop/web "), "{line}");
         assert!(line.ends_with("replicas 3→5; image web web:1.4→web:1.5"), "{line}");
+    }
+
+    #[test]
+    fn a_change_of_nothing_that_people_look_at_names_the_fields() {
+        let old = json!({ "metadata": { "resourceVersion": "1" }, "status": { "replicas": 1 } });
+        let new = json!({ "metadata": { "resourceVersion": "2", "labels": {} }, "status": { "replicas": 2 } });
+        let line = line(&Change { kind: "deployment", old: Some(old), new: Some(new) }, false);
+        assert!(line.ends_with("changed metadata.labels, status.replicas"), "{line}");
     }
 
     #[test]
