@@ -184,7 +184,11 @@ pub(crate) fn admit(
     }
     if is_definition(resource) && writer.part == Part::Whole {
         let others = (around.definitions)();
+        let before = object.clone();
         object["status"] = crd::status(object, &others, &crate::api::seconds(writer.now));
+        let server =
+            Writer { manager: "kube-apiserver", part: Part::Status, old: Some(&before), ..*writer };
+        own(resource, object, &server);
     }
     Ok(())
 }

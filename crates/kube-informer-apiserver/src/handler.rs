@@ -47,13 +47,12 @@ pub(crate) struct Handler {
 pub(crate) struct Reply {
     status: StatusCode,
     body: Body,
-    text: bool,
+    /// Of the body.
+    media: &'static str,
     warnings: Vec<String>,
     retry_after: Option<u32>,
     /// Watches are sent event by event, never compressed.
     compressible: bool,
-    /// Marked as such in the media type, or clients fall back to the old form.
-    aggregated_discovery: bool,
 }
 
 impl Reply {
@@ -70,16 +69,15 @@ impl Reply {
         Self {
             status,
             body,
-            text: false,
+            media: "application/json",
             warnings: Vec::new(),
             retry_after: None,
             compressible: true,
-            aggregated_discovery: false,
         }
     }
 
     fn text(status: u16, text: impl Into<Bytes>) -> Self {
-        Self { text: true, ..Self::json(status, text) }
+        Self { media: "text/plain; charset=utf-8", ..Self::json(status, text) }
     }
 
     fn with_warnings(self, warnings: Vec<String>) -> Self {
@@ -128,6 +126,12 @@ impl Handler {
             _ => self.tokens.authenticate(&parts.headers)?,
         };
         let query = Query::of(&parts.uri);
+        // A path that does not exist is told before a kind that is not known.
+        if let Route::Resource(target) = &route
+            && self.api.registry.find(&target.group, &target.version, &target.plural).is_none()
+        {
+            return Err(ApiError::unknown_path());
+        }
         // From here on a body is JSON, whatever it came as.
         let json = match content_type(&parts.headers).as_str() {
             protobuf::MEDIA_TYPE if !body.is_empty() => Some(protobuf::read(body)?.to_string().into()),
@@ -159,13 +163,8 @@ async fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response
     };
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
-    let media = match (reply.text, reply.aggregated_discovery) {
-        (true, _) => "text/plain; charset=utf-8",
-        (false, true) => discovery::AGGREGATED,
-        (false, false) => "application/json",
-    };
     let out = response.headers_mut();
-    out.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    out.insert(CONTENT_TYPE, HeaderValue::from_static(reply.media));
     out.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     if gzip {
         out.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -256,7 +256,11 @@ impl Handler {
     async fn scale(&self, at: &At<'_>, verb: &str) -> Result<Reply, ApiError> {
         if verb == "get" {
             let stored = self.read(at).await?;
-            return Ok(Reply::value(200, &self.api.scale(&at.resource, &stored)?));
+            let scale = self.api.scale(&at.resource, &stored)?;
+            return match at.answer()? {
+                Answer::Table => Ok(Reply::value(200, &render::scale(&at.resource, scale, at.table_form()?))),
+                _ => Ok(Reply::value(200, &scale)),
+            };
         }
         let options = at.write_options("UpdateOptions")?;
         let patch = if verb == "patch" { Some(at.read_patch()?) } else { None };
