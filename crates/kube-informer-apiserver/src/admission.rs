@@ -99,7 +99,10 @@ fn cannot_handle(resource: &Resource, kind: &str, why: &str) -> ApiError {
 
 /// What is wrong, without the words that say with what.
 pub(crate) fn why_not(message: &str) -> &str {
-    message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")).map_or(message, |(_, why)| why)
+    message
+        .split_once(" cannot be handled as a ")
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .map_or(message, |(_, why)| why)
 }
 
 /// JSON that must be an object.
@@ -186,8 +189,7 @@ pub(crate) fn admit(
         let others = (around.definitions)();
         let before = object.clone();
         object["status"] = crd::status(object, &others, &crate::api::seconds(writer.now));
-        let server =
-            Writer { manager: "kube-apiserver", part: Part::Status, old: Some(&before), ..*writer };
+        let server = Writer { manager: "kube-apiserver", part: Part::Status, old: Some(&before), ..*writer };
         own(resource, object, &server);
     }
     Ok(())

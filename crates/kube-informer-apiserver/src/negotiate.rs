@@ -18,7 +18,6 @@ pub(crate) enum Answer {
     Discovery,
 }
 
-
 /// Whether OpenAPI v2 is to be a message, as client-go asks for it.
 pub(crate) fn takes_openapi_protobuf(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|header| header.to_str().ok());

@@ -183,7 +183,7 @@ impl Api {
             };
             let old = seen.value_as(resource);
             let mut new = change(Some(&old))?;
-identify(resource, namespace, name, &mut new)?;
+            identify(resource, namespace, name, &mut new)?;
             check_version(resource, &seen, &new, options)?;
             match self.write_over(resource, &seen, &old, new, part, options) {
                 Ok(stored) => return Ok((stored, false)),

@@ -187,9 +187,8 @@ impl Handler {
                 400 if at.resource.custom.is_none() => unreadable(admission::why_not(&error.message)),
                 _ => error,
             })?);
-            warnings = admission::complain(&at.resource, unknown, validation).map_err(|error| {
-                unreadable(admission::why_not(&error.message))
-            })?;
+            warnings = admission::complain(&at.resource, unknown, validation)
+                .map_err(|error| unreadable(admission::why_not(&error.message)))?;
             Ok(new)
         })?;
         Ok(at.reply(200, &stored)?.with_warnings(warnings))

@@ -83,7 +83,8 @@ static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(ms|s|m)$"));
 /// What differs, as Go prints its own structs.
 static GO_DIFF: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)\n@@ .*"));
 /// An object as Go prints it: its fields in the order of the struct.
-static PATCHED: LazyLock<Regex> = LazyLock::new(|| regex(r#"(?s)(patch: Invalid value: |^Invalid value: )"(?:\\?\{\\?"|map\[).*"(: )"#));
+static PATCHED: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"(?s)(patch: Invalid value: |^Invalid value: )"(?:\\?\{\\?"|map\[).*"(: )"#));
 static OLDEST: LazyLock<Regex> = LazyLock::new(|| regex(r"(too old resource version: \S+ )\(\d+\)"));
 static CONTINUE: LazyLock<Regex> = LazyLock::new(|| regex("continue=[A-Za-z0-9_%-]{40,}"));
 /// Versions inside messages and queries.
