@@ -76,7 +76,7 @@ struct Words<'a> {
 static UID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 /// Times of this run; scenarios themselves write times of 2001.
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
-static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+(/\d+)?\b"));
 static OWN_ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+\.\d+\.\d+\.\d+:\d+$"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(ms|s|m)$"));
 /// What differs, as Go prints its own structs.
@@ -87,7 +87,7 @@ static OLDEST: LazyLock<Regex> = LazyLock::new(|| regex(r"(too old resource vers
 static CONTINUE: LazyLock<Regex> = LazyLock::new(|| regex("continue=[A-Za-z0-9_%-]{40,}"));
 /// Versions inside messages and queries.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=)(\d+)")
+    regex(r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=|ResourceVersion in (?:the precondition|record) \()(\d+)")
 });
 
 fn regex(pattern: &str) -> Regex {
