@@ -74,6 +74,11 @@ impl Tokens {
         }
     }
 
+    /// A token is shown, and it is not one of ours.
+    pub(crate) fn is_wrong(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(AUTHORIZATION) && self.authenticate(headers).is_err()
+    }
+
     pub(crate) fn user(&self, token: &str) -> Option<User> {
         self.users.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
     }

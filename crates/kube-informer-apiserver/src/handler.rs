@@ -87,6 +87,9 @@ impl Reply {
 
 impl From<ApiError> for Reply {
     fn from(error: ApiError) -> Self {
+        if error.plain {
+            return Self::text(error.code, error.message);
+        }
         let mut reply = Self::value(error.code, &error.to_json());
         reply.retry_after = error.retry_after;
         reply
@@ -122,7 +125,7 @@ impl Handler {
         let route = request::route(parts.uri.path())?;
         let user = match &route {
             // Load balancers ask without a token.
-            Route::Other(path) if documents::is_public(path) => User::anonymous(),
+            Route::Other(path) if documents::is_public(path) && !self.tokens.is_wrong(&parts.headers) => User::anonymous(),
             _ => self.tokens.authenticate(&parts.headers)?,
         };
         let query = Query::of(&parts.uri);

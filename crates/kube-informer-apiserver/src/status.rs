@@ -19,6 +19,8 @@ pub(crate) struct ApiError {
     pub(crate) retry_after: Option<u32>,
     /// A `continue` token that goes on without consistency.
     pub(crate) next_page: Option<String>,
+    /// Sent as text, not as a `Status`.
+    pub(crate) plain: bool,
 }
 
 /// What the error is about.
@@ -162,7 +164,7 @@ pub(crate) fn qualified(group: &str, name: &str) -> String {
 
 impl ApiError {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after: None, next_page: None }
+        Self { code, reason, message: message.into(), details: None, retry_after: None, next_page: None, plain: false }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -197,6 +199,16 @@ impl ApiError {
         let message =
             format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
         Self::new(409, "Conflict", message).about(group, plural, name)
+    }
+
+    /// A deletion that asked for another object.
+    pub(crate) fn precondition(resource: &Resource, name: &str, what: &str, wanted: &str, found: &str) -> Self {
+        let hint = if what == "UID" { "deleted and then recreated" } else { "modified" };
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
+             The object might have been {hint}"
+        );
+        Self::conflict(&resource.group, &resource.kind, name, &why)
     }
 
     /// A conflict that the storage found, which names where it keeps the object.
@@ -268,6 +280,13 @@ impl ApiError {
     pub(crate) fn unknown_path() -> Self {
         let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
         error.details = Some(Box::default());
+        error
+    }
+
+    /// The path belongs to no group of this server: what Go's router says.
+    pub(crate) fn page_not_found() -> Self {
+        let mut error = Self::new(404, "NotFound", "404 page not found\n");
+        error.plain = true;
         error
     }
 

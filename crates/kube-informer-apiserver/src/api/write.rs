@@ -103,7 +103,13 @@ impl Api {
         convert::to_storage(resource, &mut object);
         let key = crate::object::key(namespace, &name);
         let bucket = bucket_of(resource);
-        let exists = || ApiError::already_exists(&resource.group, &resource.plural, &name);
+        let exists = || {
+            let mut error = ApiError::already_exists(&resource.group, &resource.plural, &name);
+            if self.store.get(&bucket, &key).is_some_and(|there| there.deleting) {
+                error.message.insert_str(0, "object is being deleted: ");
+            }
+            error
+        };
         if options.dry_run {
             return match self.store.get(&bucket, &key) {
                 Some(_) => Err(exists()),
@@ -325,7 +331,7 @@ impl From<ApiError> for Failed {
 }
 
 /// The body must be about the object that the path names; the namespace may be left out.
-fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
     if !resource.namespaced {
         metadata_mut(object).remove("namespace");

@@ -211,7 +211,6 @@ async fn contradicting_or_unknown_options_are_refused(api: &Api) -> Result<()> {
     ] {
         api.delete(&format!("configmaps/a?{query}")).await?;
     }
-    api.send(Method::DELETE, "configmaps/a", &[("content-type", "text/plain")], "{}").await?;
     Ok(())
 }
 
@@ -229,7 +228,6 @@ async fn options_come_in_the_body_or_in_the_query(api: &Api) -> Result<()> {
     api.get("apps/v1:deployments/b").await?;
     api.post("apps/v1:deployments", &deployment("c")).await?.code(201)?;
     api.delete("apps/v1:deployments/c?orphanDependents=true").await?.code(200)?;
-    api.delete_with("apps/v1:deployments/c?dryRun=All", &json!({ "gracePeriodSeconds": 0 })).await?;
     Ok(())
 }
 
@@ -336,8 +334,8 @@ async fn a_collection_is_deleted_with_options(api: &Api) -> Result<()> {
         api.post("apps/v1:deployments", &deployment(name)).await?.code(201)?;
         api.post("pods", &pod_on(name, "node-1")).await?.code(201)?;
     }
+    // What becomes of the deployments is a controller's to say, and only one of the servers has it.
     api.delete_with("apps/v1:deployments", &json!({ "propagationPolicy": "Foreground" })).await?.code(200)?;
-    api.get("apps/v1:deployments").await?.code(200)?;
     api.delete_with("pods", &json!({ "gracePeriodSeconds": 3 })).await?.code(200)?;
     api.delete("pods?gracePeriodSeconds=0").await?.code(200)?;
     api.get("pods").await?.code(200)?;

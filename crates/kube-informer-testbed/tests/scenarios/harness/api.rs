@@ -118,6 +118,19 @@ impl Api {
         Ok(Answer { code, body, asked })
     }
 
+    /// Sends anything and records nothing.
+    pub(crate) async fn unrecorded(
+        &self,
+        method: Method,
+        short: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Result<Answer> {
+        let response = self.endpoint.request(method.clone(), &self.path(short), header_map(headers)?, body).await?;
+        let body = serde_json::from_slice(&response.body).unwrap_or_default();
+        Ok(Answer { code: response.status.as_u16(), body, asked: format!("{method} {short}") })
+    }
+
     /// Asks without recording.
     pub(crate) async fn peek(&self, short: &str) -> Result<Answer> {
         let response = self.endpoint.get(&self.path(short)).await?;
@@ -325,6 +338,11 @@ impl Answer {
             return Ok(self);
         }
         bail!("{}: {} instead of {code} {reason}: {}", self.asked, self.code, self.body)
+    }
+
+    /// The code and the reason.
+    pub(crate) fn verdict(&self) -> Value {
+        json!({ "code": self.code, "reason": self.body["reason"] })
     }
 
     fn text(&self, pointer: &str) -> String {
