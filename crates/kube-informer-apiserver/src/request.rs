@@ -96,7 +96,8 @@ impl Query {
     pub(crate) fn of(uri: &Uri) -> Self {
         let mut all = BTreeMap::new();
         // What is badly escaped is left out, as Go does.
-        let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.contains(';') && is_escaped(pair));
+        let pairs =
+            uri.query().unwrap_or_default().split('&').filter(|pair| !pair.contains(';') && is_escaped(pair));
         for (key, value) in pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes())) {
             all.entry(key.into_owned()).or_insert_with(|| value.into_owned());
         }

@@ -25,7 +25,12 @@ async fn server() -> Server {
     Server::builder().bookmark_interval(Duration::from_millis(20)).start().await.unwrap()
 }
 
-async fn call(service: &Service, method: Method, uri: &str, body: Value) -> Result<(StatusCode, Body), HangUp> {
+async fn call(
+    service: &Service,
+    method: Method,
+    uri: &str,
+    body: Value,
+) -> Result<(StatusCode, Body), HangUp> {
     let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
     let request = Request::builder().method(method).uri(uri).body(Full::new(body)).unwrap();
     let response = soon("an answer", service.clone().call(request)).await?;

@@ -331,7 +331,12 @@ impl From<ApiError> for Failed {
 }
 
 /// The body must be about the object that the path names; the namespace may be left out.
-pub(crate) fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn identify(
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    object: &mut Value,
+) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
     if !resource.namespaced {
         metadata_mut(object).remove("namespace");

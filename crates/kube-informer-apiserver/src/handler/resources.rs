@@ -42,7 +42,9 @@ impl Handler {
         }
         if matches!(target.name.as_str(), "." | "..") {
             let name = &target.name;
-            return Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")));
+            return Err(ApiError::bad_request(format!(
+                "Name parameter invalid: {name:?}: may not be '{name}'"
+            )));
         }
         let at = At { asked, target, resource };
         let mut reply = self.verb(&at).await?;
@@ -163,7 +165,10 @@ impl Handler {
         }
         if at.resource.is("", "bindings") {
             let (pods, name) = (self.api.resource("", "pods")?, text(&object, "/metadata/name").to_owned());
-            return Ok(Reply::value(201, &self.api.bind(&pods, &at.target.namespace, &name, &object, &options)?));
+            return Ok(Reply::value(
+                201,
+                &self.api.bind(&pods, &at.target.namespace, &name, &object, &options)?,
+            ));
         }
         if resource_lacks(&at.resource, "get") {
             let review = self.review(&at.resource, object, &at.asked.user, &options.manager);

@@ -126,7 +126,8 @@ impl Api {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<Answer> {
-        let response = self.endpoint.request(method.clone(), &self.path(short), header_map(headers)?, body).await?;
+        let response =
+            self.endpoint.request(method.clone(), &self.path(short), header_map(headers)?, body).await?;
         let body = serde_json::from_slice(&response.body).unwrap_or_default();
         Ok(Answer { code: response.status.as_u16(), body, asked: format!("{method} {short}") })
     }
