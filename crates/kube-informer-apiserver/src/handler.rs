@@ -18,7 +18,6 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::auth::{Tokens, User};
 use crate::body::Body;
-use crate::discovery;
 use crate::negotiate;
 use crate::protobuf;
 use crate::request::{self, Query, Route};

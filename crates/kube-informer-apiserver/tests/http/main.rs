@@ -1,12 +1,10 @@
 //! The server on the wire: protocols, TLS, tokens, compression, limits, and its end.
 
-#[path = "http/answers.rs"]
+#![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
+
 mod answers;
-#[path = "http/client.rs"]
 mod client;
-#[path = "http/lifecycle.rs"]
 mod lifecycle;
-#[path = "http/protocols.rs"]
 mod protocols;
 
 use serde_json::{Value, json};
