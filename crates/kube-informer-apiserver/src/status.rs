@@ -150,7 +150,10 @@ impl FieldError {
         let mut text = title.to_owned();
         if let Some(value) = &self.value {
             text.push_str(": ");
-            text.push_str(&value.to_string());
+            match value {
+                Value::String(text_value) => text.push_str(&crate::schema::quote(text_value)),
+                value => text.push_str(&value.to_string()),
+            }
         }
         if !self.detail.is_empty() {
             text.push_str(": ");

@@ -283,12 +283,6 @@ fn job_selector(object: &mut Value) {
         let selector = ["spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"];
         fields::set_if_absent(object, &selector, uid);
     }
-    if fields::map(object, &["metadata", "labels"]).is_none_or(serde_json::Map::is_empty) {
-        let labels = fields::at(object, &["spec", "template", "metadata", "labels"]).cloned();
-        if let Some(labels) = labels {
-            fields::set(object, &["metadata", "labels"], labels);
-        }
-    }
 }
 
 /// Every version that objects were ever stored in is remembered.

@@ -101,7 +101,13 @@ pub(crate) fn update_status(resource: &Resource, old: &Value, new: &Value) -> Ve
     let mut errors = Errors::default();
     metadata::check_update(resource, old, new, &mut errors);
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("apps", _) | ("", "replicationcontrollers") => workloads::status(new, &mut errors),
+        ("apps", kind) => {
+            workloads::status(new, &mut errors);
+            workloads::status_fits(kind, new, &mut errors);
+        }
+        ("", "replicationcontrollers") => workloads::status(new, &mut errors),
+        ("", "namespaces") => cluster::namespace_status(new, &mut errors),
+        ("", "pods") => pod::status(new, &mut errors),
         ("policy", "poddisruptionbudgets") => workloads::status(new, &mut errors),
         ("", "services") => service::status(new, &mut errors),
         _ => {}

@@ -60,6 +60,10 @@ impl Handler {
         if !at.target.subresource.is_empty() {
             return self.subresource(at).await;
         }
+        let only_posted = at.resource.custom.is_none() && at.resource.verbs == ["create"];
+        if only_posted && !target.name.is_empty() {
+            return Err(ApiError::unknown_path());
+        }
         // One object is watched through its collection, or by the old path; here the parameter means nothing.
         let watch = at.target.watch || target.name.is_empty() && asked.query.flag("watch");
         let verb = match (asked.method, target.name.is_empty()) {
@@ -205,6 +209,7 @@ impl Handler {
             let mut unknown = patch.unknown_fields();
             let patched = new.clone();
             let unreadable = |why: &str| ApiError::unreadable_patch(&patched, why);
+            admission::check_type(&at.resource, &new).map_err(|error| unreadable(admission::why_not(&error.message)))?;
             unknown.extend(admission::conform(&at.resource, &mut new).map_err(|error| match error.code {
                 400 if at.resource.custom.is_none() => unreadable(admission::why_not(&error.message)),
                 _ => error,
@@ -317,7 +322,8 @@ impl Handler {
             ("serviceaccounts", "token") => {
                 let request = body("authentication.k8s.io", "v1", "TokenRequest")?;
                 self.api.get(&at.resource, namespace, of)?;
-                let request = self.service_account_token(namespace, of, request, &options.manager)?;
+                let mut request = self.service_account_token(namespace, of, request, &options.manager)?;
+                request["metadata"]["uid"] = self.api.get(&at.resource, namespace, of)?.uid.clone().into();
                 Ok(Reply::value(201, &request))
             }
             _ => Err(ApiError::method_not_allowed()),

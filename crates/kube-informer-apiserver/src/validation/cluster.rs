@@ -18,6 +18,18 @@ pub(super) fn namespace(object: &Value, errors: &mut Errors) {
     }
 }
 
+pub(super) fn namespace_status(object: &Value, errors: &mut Errors) {
+    let phase = fields::text(object, &["status", "phase"]);
+    let (expected, not) = match fields::at(object, &["metadata", "deletionTimestamp"]) {
+        None => ("Active", ""),
+        Some(_) => ("Terminating", "not "),
+    };
+    if phase != expected {
+        let why = format!("may only be '{expected}' if `deletionTimestamp` is {not}empty");
+        errors.push(FieldError::invalid("status.Phase", phase, why));
+    }
+}
+
 pub(super) fn node(object: &Value, errors: &mut Errors) {
     let node = At::root(object);
     pod::taints(&node.walk(&["spec", "taints"]).named("metadata.taints"), errors);
@@ -96,6 +108,9 @@ pub(super) fn event(object: &Value, core: bool, is_new: bool, errors: &mut Error
                 let why = "can have at most 128 characters";
                 errors.push(FieldError::invalid(event.get(field).path, "", why));
             }
+        }
+        if event.get(if core { "message" } else { "note" }).text().len() > 1024 {
+            errors.push(FieldError::invalid("message", "", "can have at most 1024 characters"));
         }
     }
     if !core && is_new {

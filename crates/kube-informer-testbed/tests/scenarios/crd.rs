@@ -302,8 +302,9 @@ async fn updates_of_custom_objects(api: &Api) -> Result<()> {
     api.put(&path, &now).await?.code(200)?;
     object["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555".into();
     api.put(&path, &object).await?.refused(409, "Conflict")?;
-    object["kind"] = "Other".into();
-    api.put(&path, &object).await?.code(400)?;
+    let mut other = now;
+    other["kind"] = "Other".into();
+    api.put(&path, &other).await?.code(422)?;
     api.put(&format!("{}/b", widgets(api)), &widget(api, "b", json!({}))).await?.refused(404, "NotFound")?;
     api.merge(&path, &json!({ "metadata": { "labels": { "a": "b" } } })).await?.code(200)?;
     Ok(())
