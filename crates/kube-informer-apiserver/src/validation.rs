@@ -115,6 +115,23 @@ pub(crate) fn update_status(resource: &Resource, old: &Value, new: &Value) -> Ve
     errors.finish()
 }
 
+/// Names that pods are named after should be labels.
+pub(crate) fn name_warning(resource: &Resource, object: &Value) -> Option<String> {
+    let named_after = matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        ("apps", "deployments" | "replicasets") | ("batch", "jobs" | "cronjobs") | ("", "replicationcontrollers")
+    );
+    let name = fields::text(object, &["metadata", "name"]);
+    let complaints = if named_after && !name.is_empty() { formats::dns_label(name) } else { Vec::new() };
+    (!complaints.is_empty()).then(|| {
+        format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; \
+             a DNS label is recommended: [{}]",
+            complaints.join(" ")
+        )
+    })
+}
+
 /// Some kinds are only updated from a version that is named.
 fn missing_version(resource: &Resource, new: &Value) -> Option<FieldError> {
     let named = !fields::text(new, &["metadata", "resourceVersion"]).is_empty();
@@ -184,6 +201,7 @@ fn against_old(resource: &Resource, old: &Value, new: &Value, errors: &mut Error
         ("", "persistentvolumes") => storage::update_volume(old, new, errors),
         ("", "persistentvolumeclaims") => storage::update_claim(old, new, errors),
         ("", "nodes") => cluster::update_node(old, new, errors),
+        ("events.k8s.io", "events") => cluster::update_event(old, new, errors),
         ("storage.k8s.io", "storageclasses") => storage::update_class(old, new, errors),
         ("storage.k8s.io", "csidrivers") => cluster::update_driver(old, new, errors),
         ("networking.k8s.io", "ingressclasses") => network::update_ingress_class(old, new, errors),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Asked, Handler, Reply, content_type};
 use crate::admission::{self, FieldValidation};
 use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
+use crate::auth::User;
 use crate::body::Body;
 use crate::crd;
 use crate::kinds::Resource;
@@ -157,6 +158,7 @@ impl Handler {
         let validation = at.field_validation("CreateOptions")?;
         let (mut object, mut warnings) = admission::read(&at.resource, at.asked.body, validation)?;
         warnings.extend(admission::deduplicate_owners(&mut object));
+        warnings.extend(crate::validation::name_warning(&at.resource, &object));
         if admission::is_definition(&at.resource) {
             warnings.extend(crd::warnings_of_definition(&object, None));
         }
@@ -296,7 +298,14 @@ impl Handler {
         let patch = if verb == "patch" { Some(at.read_patch()?) } else { None };
         let (namespace, name) = (&at.target.namespace, &at.target.name);
         let scale = self.api.set_scale(&at.resource, namespace, name, &options, |current| match &patch {
-            Some(patch) => patch.apply(current, None),
+            Some(patch) => {
+                let mut scale = patch.apply(current, None)?;
+                let schema = crate::kinds::kind("autoscaling", "v1", "Scale");
+                let patched = scale.clone();
+                let decoded = schema.map_or(Ok(()), |schema| schema.decode(&mut scale).map(|_| ()));
+                decoded.map_err(|why| ApiError::unreadable_patch(&patched, &why))?;
+                Ok(scale)
+            }
             None => {
                 let mut scale = admission::read_kind("autoscaling", "v1", "Scale", at.asked.body)?;
                 crate::api::identify(&at.resource, namespace, name, &mut scale)?;
@@ -322,8 +331,10 @@ impl Handler {
             ("serviceaccounts", "token") => {
                 let request = body("authentication.k8s.io", "v1", "TokenRequest")?;
                 self.api.get(&at.resource, namespace, of)?;
-                let mut request = self.service_account_token(namespace, of, request, &options.manager)?;
-                request["metadata"]["uid"] = self.api.get(&at.resource, namespace, of)?.uid.clone().into();
+                let uid = self.api.get(&at.resource, namespace, of)?.uid.clone();
+                let user = User::service_account(namespace, of, &uid);
+                let mut request = self.service_account_token(namespace, of, request, &options.manager, user)?;
+                request["metadata"]["uid"] = uid.into();
                 Ok(Reply::value(201, &request))
             }
             _ => Err(ApiError::method_not_allowed()),

@@ -124,6 +124,33 @@ pub(super) fn event(object: &Value, core: bool, is_new: bool, errors: &mut Error
     }
 }
 
+/// Only the series of an event goes on. Its fields are named as the server names them inside.
+pub(super) fn update_event(old: &Value, new: &Value, errors: &mut Errors) {
+    if !At::root(old).get("eventTime").is_set() {
+        return;
+    }
+    for (field, name) in [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        if !fields::same(old.get(field), new.get(field)) {
+            let value = new.get(field).cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(name, value, "field is immutable"));
+        }
+    }
+}
+
 const HIGHEST: i64 = 1_000_000_000;
 
 pub(super) fn priority_class(object: &Value, errors: &mut Errors) {
