@@ -138,7 +138,10 @@ pub(crate) fn check_type(resource: &Resource, object: &Value) -> Result<(), ApiE
 
 /// What is wrong, without the words that say with what.
 pub(crate) fn why_not(message: &str) -> &str {
-    message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")).map_or(message, |(_, why)| why)
+    message
+        .split_once(" cannot be handled as a ")
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .map_or(message, |(_, why)| why)
 }
 
 /// Reads an object of a kind that is only ever posted.
@@ -354,7 +357,9 @@ fn keep_empty(sent: &Value, object: &mut Value) {
             }
         }
         (Value::Array(sent), null @ Value::Null) if sent.is_empty() => *null = Value::Array(Vec::new()),
-        (Value::Object(sent), null @ Value::Null) if sent.is_empty() => *null = Value::Object(Default::default()),
+        (Value::Object(sent), null @ Value::Null) if sent.is_empty() => {
+            *null = Value::Object(Default::default())
+        }
         _ => {}
     }
 }

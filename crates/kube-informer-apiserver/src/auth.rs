@@ -21,7 +21,11 @@ pub(crate) struct User {
 
 impl User {
     pub(crate) fn anonymous() -> Self {
-        Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()], uid: String::new() }
+        Self {
+            name: "system:anonymous".into(),
+            groups: vec!["system:unauthenticated".into()],
+            uid: String::new(),
+        }
     }
 
     fn admin() -> Self {

@@ -127,7 +127,9 @@ impl Handler {
         let route = request::route(parts.uri.path())?;
         let user = match &route {
             // Load balancers ask without a token.
-            Route::Other(path) if documents::is_public(path) && !self.tokens.is_wrong(&parts.headers) => User::anonymous(),
+            Route::Other(path) if documents::is_public(path) && !self.tokens.is_wrong(&parts.headers) => {
+                User::anonymous()
+            }
             _ => self.tokens.authenticate(&parts.headers)?,
         };
         let query = Query::of(&parts.uri);

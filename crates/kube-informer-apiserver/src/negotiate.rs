@@ -18,7 +18,6 @@ pub(crate) enum Answer {
     Discovery,
 }
 
-
 /// Picks the first form in the Accept header that can be served.
 pub(crate) fn answer(headers: &HeaderMap) -> Result<Answer, ApiError> {
     let mut any = false;

@@ -49,7 +49,9 @@ pub(crate) fn route(path: &str) -> Result<Route, ApiError> {
     let path = decoded.map_err(|_| ApiError::bad_request("the path is not valid UTF-8"))?;
     // An empty segment is one: what follows it is not found.
     let inner = path.trim_start_matches('/').trim_end_matches('/');
-    if (inner.starts_with("api/") || inner.starts_with("apis/") && !inner.starts_with("apis//")) && inner.contains("//") {
+    if (inner.starts_with("api/") || inner.starts_with("apis/") && !inner.starts_with("apis//"))
+        && inner.contains("//")
+    {
         return Err(ApiError::unknown_path());
     }
     let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
@@ -101,7 +103,8 @@ impl Query {
     pub(crate) fn of(uri: &Uri) -> Self {
         let mut all = BTreeMap::new();
         // What is badly escaped is left out, as Go does.
-        let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.contains(';') && is_escaped(pair));
+        let pairs =
+            uri.query().unwrap_or_default().split('&').filter(|pair| !pair.contains(';') && is_escaped(pair));
         for (key, value) in pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes())) {
             all.entry(key.into_owned()).or_insert_with(|| value.into_owned());
         }

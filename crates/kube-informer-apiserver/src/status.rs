@@ -177,7 +177,15 @@ pub(crate) fn qualified(group: &str, name: &str) -> String {
 
 impl ApiError {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after: None, next_page: None, plain: false }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            next_page: None,
+            plain: false,
+        }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -215,7 +223,13 @@ impl ApiError {
     }
 
     /// A deletion that asked for another object.
-    pub(crate) fn precondition(resource: &Resource, name: &str, what: &str, wanted: &str, found: &str) -> Self {
+    pub(crate) fn precondition(
+        resource: &Resource,
+        name: &str,
+        what: &str,
+        wanted: &str,
+        found: &str,
+    ) -> Self {
         let hint = if what == "UID" { "deleted and then recreated" } else { "modified" };
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
@@ -372,7 +386,9 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
         ("", "endpoints") => "services/endpoints".to_owned(),
         ("", "replicationcontrollers") => "controllers".to_owned(),
         ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
-        (group, plural) if resource.custom.is_some() || group == "apiextensions.k8s.io" => format!("{group}/{plural}"),
+        (group, plural) if resource.custom.is_some() || group == "apiextensions.k8s.io" => {
+            format!("{group}/{plural}")
+        }
         (_, plural) => plural.to_owned(),
     };
     match namespace {

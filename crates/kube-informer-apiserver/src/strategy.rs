@@ -268,7 +268,8 @@ fn stored_template_generation(object: &Value) -> i64 {
 /// A Job finds its pods by its own uid, unless a selector is given by hand.
 fn job_selector(object: &mut Value) {
     // Labels that are the template's become what the template's become.
-    let of_template = |object: &Value| fields::at(object, &["spec", "template", "metadata", "labels"]).cloned();
+    let of_template =
+        |object: &Value| fields::at(object, &["spec", "template", "metadata", "labels"]).cloned();
     let own = fields::at(object, &["metadata", "labels"]).cloned();
     let follows = own.is_none() || own == of_template(object);
     if !fields::is_true(object, &["spec", "manualSelector"]) {

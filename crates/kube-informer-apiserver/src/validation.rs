@@ -119,7 +119,9 @@ pub(crate) fn update_status(resource: &Resource, old: &Value, new: &Value) -> Ve
 pub(crate) fn name_warning(resource: &Resource, object: &Value) -> Option<String> {
     let named_after = matches!(
         (resource.group.as_str(), resource.plural.as_str()),
-        ("apps", "deployments" | "replicasets") | ("batch", "jobs" | "cronjobs") | ("", "replicationcontrollers")
+        ("apps", "deployments" | "replicasets")
+            | ("batch", "jobs" | "cronjobs")
+            | ("", "replicationcontrollers")
     );
     let name = fields::text(object, &["metadata", "name"]);
     let complaints = if named_after && !name.is_empty() { formats::dns_label(name) } else { Vec::new() };

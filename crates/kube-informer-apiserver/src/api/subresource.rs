@@ -8,8 +8,8 @@ use super::delete::check_preconditions;
 use super::{Api, DeleteOptions, WriteOptions, text};
 use crate::crd;
 use crate::kinds::Resource;
-use crate::selector::LabelSelector;
 use crate::object::{Stored, metadata_mut};
+use crate::selector::LabelSelector;
 use crate::status::{ApiError, Cause, Details, FieldError};
 
 /// What of an object a write is about.
@@ -110,7 +110,9 @@ impl Api {
                 let why = super::write::precondition("UID", uid, own);
                 return Err(ApiError::storage_conflict(pods, namespace, name, &why));
             }
-            for (key, value) in binding.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten() {
+            for (key, value) in
+                binding.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten()
+            {
                 pod["metadata"]["annotations"][key] = value.clone();
             }
             pod["spec"]["nodeName"] = node.into();
@@ -161,7 +163,9 @@ impl Api {
         let budgets = self.resource("policy", "poddisruptionbudgets")?;
         for budget in self.list(&budgets, &pod.namespace).objects.iter().map(|b| b.value()) {
             let selector = budget.pointer("/spec/selector");
-            if !selector.is_some_and(|selector| LabelSelector::from_json(selector).is_ok_and(|all| all.matches(&pod.labels))) {
+            if !selector.is_some_and(|selector| {
+                LabelSelector::from_json(selector).is_ok_and(|all| all.matches(&pod.labels))
+            }) {
                 continue;
             }
             let number = |pointer: &str| budget.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();

@@ -122,8 +122,13 @@ impl Api {
             services.commit();
         }
         if is_definition(resource) {
-            let others: Vec<Value> =
-                self.list(resource, "").objects.iter().filter(|o| o.name != stored.name).map(|o| o.value()).collect();
+            let others: Vec<Value> = self
+                .list(resource, "")
+                .objects
+                .iter()
+                .filter(|o| o.name != stored.name)
+                .map(|o| o.value())
+                .collect();
             self.amend(resource, &stored, |definition| admission::accept_names(definition, &others, now));
         }
         Ok(stored)
@@ -335,7 +340,12 @@ impl From<ApiError> for Failed {
 }
 
 /// The body must be about the object that the path names; the namespace may be left out.
-pub(crate) fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn identify(
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    object: &mut Value,
+) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
     if !resource.namespaced {
         metadata_mut(object).remove("namespace");

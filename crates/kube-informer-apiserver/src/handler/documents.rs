@@ -53,10 +53,13 @@ impl Handler {
                 reply.aggregated_discovery = negotiate::answer(asked.headers)? == Answer::Discovery;
                 Ok(reply)
             }
-            Route::Group(group) => found(discovery::group(&resources, group)).map_err(|_| ApiError::page_not_found()),
+            Route::Group(group) => {
+                found(discovery::group(&resources, group)).map_err(|_| ApiError::page_not_found())
+            }
             Route::Version { group, version } => {
                 negotiate::answer(asked.headers)?;
-                found(discovery::resource_list(&resources, group, version)).map_err(|error| self.nowhere(group, error))
+                found(discovery::resource_list(&resources, group, version))
+                    .map_err(|error| self.nowhere(group, error))
             }
             Route::Other(path) => match path.as_str() {
                 "/version" => Ok(Reply::value(200, &discovery::version())),

@@ -43,7 +43,9 @@ impl Handler {
         }
         if matches!(target.name.as_str(), "." | "..") {
             let name = &target.name;
-            return Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")));
+            return Err(ApiError::bad_request(format!(
+                "Name parameter invalid: {name:?}: may not be '{name}'"
+            )));
         }
         let at = At { asked, target, resource };
         let mut reply = self.verb(&at).await?;
@@ -169,7 +171,10 @@ impl Handler {
         }
         if at.resource.is("", "bindings") {
             let (pods, name) = (self.api.resource("", "pods")?, text(&object, "/metadata/name").to_owned());
-            return Ok(Reply::value(201, &self.api.bind(&pods, &at.target.namespace, &name, &object, &options)?));
+            return Ok(Reply::value(
+                201,
+                &self.api.bind(&pods, &at.target.namespace, &name, &object, &options)?,
+            ));
         }
         if resource_lacks(&at.resource, "get") {
             let review = self.review(&at.resource, object, &at.asked.user, &options.manager);
@@ -211,14 +216,14 @@ impl Handler {
             let mut unknown = patch.unknown_fields();
             let patched = new.clone();
             let unreadable = |why: &str| ApiError::unreadable_patch(&patched, why);
-            admission::check_type(&at.resource, &new).map_err(|error| unreadable(admission::why_not(&error.message)))?;
+            admission::check_type(&at.resource, &new)
+                .map_err(|error| unreadable(admission::why_not(&error.message)))?;
             unknown.extend(admission::conform(&at.resource, &mut new).map_err(|error| match error.code {
                 400 if at.resource.custom.is_none() => unreadable(admission::why_not(&error.message)),
                 _ => error,
             })?);
-            warnings = admission::complain(&at.resource, unknown, validation).map_err(|error| {
-                unreadable(admission::why_not(&error.message))
-            })?;
+            warnings = admission::complain(&at.resource, unknown, validation)
+                .map_err(|error| unreadable(admission::why_not(&error.message)))?;
             Ok(new)
         })?;
         Ok(at.reply(200, &stored)?.with_warnings(warnings))
@@ -333,7 +338,8 @@ impl Handler {
                 self.api.get(&at.resource, namespace, of)?;
                 let uid = self.api.get(&at.resource, namespace, of)?.uid.clone();
                 let user = User::service_account(namespace, of, &uid);
-                let mut request = self.service_account_token(namespace, of, request, &options.manager, user)?;
+                let mut request =
+                    self.service_account_token(namespace, of, request, &options.manager, user)?;
                 request["metadata"]["uid"] = uid.into();
                 Ok(Reply::value(201, &request))
             }

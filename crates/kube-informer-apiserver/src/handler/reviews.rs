@@ -38,7 +38,9 @@ impl Handler {
             "TokenReview" => {
                 let token = object.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
                 match self.tokens.user(token) {
-                    Some(user) => json!({ "authenticated": true, "user": user.to_json(), "audiences": [ISSUER] }),
+                    Some(user) => {
+                        json!({ "authenticated": true, "user": user.to_json(), "audiences": [ISSUER] })
+                    }
                     None => json!({ "error": "invalid bearer token", "user": {} }),
                 }
             }
@@ -79,7 +81,8 @@ impl Handler {
             schema.normalise(&mut request);
         }
         let time = seconds(now);
-        let write = Write { manager, api_version: "authentication.k8s.io/v1", subresource: "token", now: &time };
+        let write =
+            Write { manager, api_version: "authentication.k8s.io/v1", subresource: "token", now: &time };
         managed_fields::update(None, &mut request, write, &[], schema.as_ref());
         let metadata = metadata_mut(&mut request);
         metadata.insert("name".into(), name.into());

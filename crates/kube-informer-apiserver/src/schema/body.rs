@@ -74,7 +74,11 @@ fn cannot_handle(kind: &str, version: &str, expected: &str, why: &str) -> ApiErr
 /// Why an object of another kind is refused.
 fn mismatch(group: &str, version: &str, kind: &str, expected: Expected<'_>) -> String {
     if (group, version, kind) == ("", "v1", "List") {
-        return format!("converting (v1.List) to ({}.{}): unknown conversion", package(expected.group), expected.kind);
+        return format!(
+            "converting (v1.List) to ({}.{}): unknown conversion",
+            package(expected.group),
+            expected.kind
+        );
     }
     let known = kinds::kind(group, version, kind).filter(|_| scheme(group) == scheme(expected.group));
     let Some(schema) = known else {

@@ -119,7 +119,11 @@ async fn unknown_fields_can_be_kept_or_refused(api: &Api) -> Result<()> {
         "typed": { "type": "object", "properties": { "a": { "type": "string" } } } } } } });
     serve(api, &definition(api, schema)).await?;
     let path = widgets(api);
-    let object = widget(api, "a", json!({ "anything": { "goes": [1, 2.5, null, "x"] }, "typed": { "a": "x", "b": "dropped" } }));
+    let object = widget(
+        api,
+        "a",
+        json!({ "anything": { "goes": [1, 2.5, null, "x"] }, "typed": { "a": "x", "b": "dropped" } }),
+    );
     api.post(&path, &object).await?.code(201)?;
     let mut odd = widget(api, "b", json!({ "typed": { "b": 1 } }));
     odd["top"] = 1.into();
@@ -128,7 +132,10 @@ async fn unknown_fields_can_be_kept_or_refused(api: &Api) -> Result<()> {
     odd["metadata"]["name"] = "c".into();
     api.post(&format!("{path}?fieldValidation=Ignore"), &odd).await?.code(201)?;
     let json = [("content-type", "application/json")];
-    let twice = format!(r#"{{"apiVersion":"{}/v1","kind":"Widget","metadata":{{"name":"d"}},"spec":{{"x":1,"x":2}}}}"#, api.group());
+    let twice = format!(
+        r#"{{"apiVersion":"{}/v1","kind":"Widget","metadata":{{"name":"d"}},"spec":{{"x":1,"x":2}}}}"#,
+        api.group()
+    );
     api.send(Method::POST, &path, &json, twice.clone()).await?;
     api.send(Method::POST, &format!("{path}?fieldValidation=Strict"), &json, twice).await?;
     Ok(())
@@ -142,9 +149,18 @@ async fn objects_are_validated_against_their_schema(api: &Api) -> Result<()> {
     serve(api, &definition(api, schema)).await?;
     let path = widgets(api);
     for spec in [
-        json!({}), json!({ "color": "blue" }), json!({ "color": 5 }), json!({ "color": "red", "size": -1 }), json!({ "color": "red", "size": "x" }),
-        json!({ "color": "red", "size": 1.5 }), json!({ "color": "red", "tags": "x" }), json!({ "color": "red", "tags": [1, {}] }),
-        json!({ "color": "red", "nested": [] }), json!("text"), json!([]), json!({ "color": null }),
+        json!({}),
+        json!({ "color": "blue" }),
+        json!({ "color": 5 }),
+        json!({ "color": "red", "size": -1 }),
+        json!({ "color": "red", "size": "x" }),
+        json!({ "color": "red", "size": 1.5 }),
+        json!({ "color": "red", "tags": "x" }),
+        json!({ "color": "red", "tags": [1, {}] }),
+        json!({ "color": "red", "nested": [] }),
+        json!("text"),
+        json!([]),
+        json!({ "color": null }),
         json!({ "color": "red", "size": 99_999_999_999_i64 }),
     ] {
         api.post(&path, &widget(api, "a", spec)).await?;
@@ -170,9 +186,22 @@ async fn rules_in_formats_lists_and_patterns_hold(api: &Api) -> Result<()> {
     api.post(&path, &widget(api, "good", json!({ "pattern": "abc", "short": "ab", "time": "2001-01-01T00:00:00Z", "port": "http", "range": 1.5, "set": ["a", "b"],
         "map": [{ "name": "x", "value": 1 }], "free": { "a": 1 }, "null": null, "any": { "a": "x" } }))).await?.code(201)?;
     for spec in [
-        json!({ "pattern": "ABC" }), json!({ "short": "a" }), json!({ "short": "abcd" }), json!({ "time": "nonsense" }), json!({ "port": true }), json!({ "range": 1 }),
-        json!({ "range": 11 }), json!({ "range": 1.3 }), json!({ "set": ["a", "a"] }), json!({ "set": ["a", "b", "c", "d"] }), json!({ "map": [{ "name": "x" }, { "name": "x" }] }),
-        json!({ "map": [{ "value": 1 }] }), json!({ "free": { "a": "x" } }), json!({ "free": { "a": 1, "b": 2, "c": 3 } }), json!({ "any": {} }), json!({ "any": { "a": "x", "b": "y" } }),
+        json!({ "pattern": "ABC" }),
+        json!({ "short": "a" }),
+        json!({ "short": "abcd" }),
+        json!({ "time": "nonsense" }),
+        json!({ "port": true }),
+        json!({ "range": 1 }),
+        json!({ "range": 11 }),
+        json!({ "range": 1.3 }),
+        json!({ "set": ["a", "a"] }),
+        json!({ "set": ["a", "b", "c", "d"] }),
+        json!({ "map": [{ "name": "x" }, { "name": "x" }] }),
+        json!({ "map": [{ "value": 1 }] }),
+        json!({ "free": { "a": "x" } }),
+        json!({ "free": { "a": 1, "b": 2, "c": 3 } }),
+        json!({ "any": {} }),
+        json!({ "any": { "a": "x", "b": "y" } }),
     ] {
         api.post(&path, &widget(api, "bad", spec)).await?;
     }
@@ -229,7 +258,9 @@ async fn columns_are_printed_in_tables(api: &Api) -> Result<()> {
         { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
     ]);
     serve(api, &definition).await?;
-    api.post(&widgets(api), &widget(api, "a", json!({ "color": "red", "tags": ["x", "y"] }))).await?.code(201)?;
+    api.post(&widgets(api), &widget(api, "a", json!({ "color": "red", "tags": ["x", "y"] })))
+        .await?
+        .code(201)?;
     let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
     api.get_as(&widgets(api), table).await?.code(200)?;
     api.get_as(&format!("{}/a", widgets(api)), table).await?.code(200)?;
@@ -246,10 +277,14 @@ async fn the_status_of_a_custom_object_is_apart(api: &Api) -> Result<()> {
     let mut object = widget(api, "a", json!({}));
     object["status"] = json!({ "phase": "ignored" });
     api.post(&path, &object).await?.code(201)?;
-    api.merge(&format!("{path}/a"), &json!({ "status": { "phase": "ignored" }, "spec": { "size": 2 } })).await?.code(200)?;
+    api.merge(&format!("{path}/a"), &json!({ "status": { "phase": "ignored" }, "spec": { "size": 2 } }))
+        .await?
+        .code(200)?;
     api.merge(&format!("{path}/a/status"), &json!({ "status": { "phase": "Ready" }, "spec": { "size": 9 }, "metadata": { "labels": { "x": "y" } } })).await?.code(200)?;
     api.get(&format!("{path}/a/status")).await?.code(200)?;
-    api.merge(&format!("{path}/a/status"), &json!({ "status": { "phase": 5 } })).await?.refused(422, "Invalid")?;
+    api.merge(&format!("{path}/a/status"), &json!({ "status": { "phase": 5 } }))
+        .await?
+        .refused(422, "Invalid")?;
     api.merge(&format!("{path}/a"), &json!({ "metadata": { "labels": { "l": "m" } } })).await?.code(200)?;
     api.get(&format!("{path}/a/scale")).await?.code(404)?;
     Ok(())
@@ -257,12 +292,13 @@ async fn the_status_of_a_custom_object_is_apart(api: &Api) -> Result<()> {
 
 async fn the_scale_of_a_custom_object(api: &Api) -> Result<()> {
     let mut definition = definition(api, simple());
-    definition["spec"]["versions"][0]["subresources"] =
-        json!({ "status": {}, "scale": { "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector" } });
+    definition["spec"]["versions"][0]["subresources"] = json!({ "status": {}, "scale": { "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector" } });
     serve(api, &definition).await?;
     let path = widgets(api);
     api.post(&path, &widget(api, "a", json!({ "size": 3 }))).await?.code(201)?;
-    api.merge(&format!("{path}/a/status"), &json!({ "status": { "replicas": 2, "selector": "app=a" } })).await?.code(200)?;
+    api.merge(&format!("{path}/a/status"), &json!({ "status": { "replicas": 2, "selector": "app=a" } }))
+        .await?
+        .code(200)?;
     let mut scale = api.get(&format!("{path}/a/scale")).await?.code(200)?.body;
     scale["spec"]["replicas"] = 5.into();
     api.put(&format!("{path}/a/scale"), &scale).await?.code(200)?;
@@ -277,10 +313,18 @@ async fn patches_of_custom_objects(api: &Api) -> Result<()> {
     serve(api, &definition(api, simple())).await?;
     let path = format!("{}/a", widgets(api));
     api.post(&widgets(api), &widget(api, "a", json!({ "tags": ["x"] }))).await?.code(201)?;
-    api.merge(&path, &json!({ "spec": { "color": "red", "tags": ["y", "z"], "size": null } })).await?.code(200)?;
-    api.patch(&path, "json", &json!([{ "op": "add", "path": "/spec/tags/-", "value": "w" }])).await?.code(200)?;
-    api.patch(&path, "strategic-merge", &json!({ "spec": { "color": "blue" } })).await?.refused(415, "UnsupportedMediaType")?;
-    api.send(Method::PATCH, &path, &[("content-type", "application/json")], "{}").await?.refused(415, "UnsupportedMediaType")?;
+    api.merge(&path, &json!({ "spec": { "color": "red", "tags": ["y", "z"], "size": null } }))
+        .await?
+        .code(200)?;
+    api.patch(&path, "json", &json!([{ "op": "add", "path": "/spec/tags/-", "value": "w" }]))
+        .await?
+        .code(200)?;
+    api.patch(&path, "strategic-merge", &json!({ "spec": { "color": "blue" } }))
+        .await?
+        .refused(415, "UnsupportedMediaType")?;
+    api.send(Method::PATCH, &path, &[("content-type", "application/json")], "{}")
+        .await?
+        .refused(415, "UnsupportedMediaType")?;
     api.merge(&path, &json!({ "spec": { "unknown": 1 } })).await?.code(200)?;
     api.merge(&format!("{path}?fieldValidation=Strict"), &json!({ "spec": { "unknown": 1 } })).await?;
     api.merge(&path, &json!({ "spec": { "size": "x" } })).await?.refused(422, "Invalid")?;
@@ -317,7 +361,12 @@ async fn watches_of_custom_objects(api: &Api) -> Result<()> {
     api.merge(&format!("{}/a", widgets(api)), &json!({ "spec": { "size": 4 } })).await?.code(200)?;
     api.delete(&format!("{}/a", widgets(api))).await?.code(200)?;
     watch.events(2).await?;
-    let mut watch = api.watch(&format!("{}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", widgets(api))).await?;
+    let mut watch = api
+        .watch(&format!(
+            "{}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+            widgets(api)
+        ))
+        .await?;
     watch.events(1).await?;
     Ok(())
 }
@@ -355,7 +404,12 @@ async fn names_of_definitions_may_not_collide(api: &Api) -> Result<()> {
     other["spec"]["names"]["plural"] = "gadgets".into();
     api.post(DEFINITIONS, &other).await?.code(201)?;
     let path = format!("{DEFINITIONS}/gadgets.{}", api.group());
-    api.until(&path, |answer| answer.body["status"]["conditions"].as_array().is_some_and(|c| c.iter().any(|c| c["type"] == "NamesAccepted" && c["status"] == "False"))).await?;
+    api.until(&path, |answer| {
+        answer.body["status"]["conditions"]
+            .as_array()
+            .is_some_and(|c| c.iter().any(|c| c["type"] == "NamesAccepted" && c["status"] == "False"))
+    })
+    .await?;
     api.get(&path).await?.code(200)?;
     api.get(&format!("{}/v1:gadgets", api.group())).await?.code(404)?;
     Ok(())
@@ -382,14 +436,27 @@ async fn definitions_are_validated(api: &Api) -> Result<()> {
         schema(json!({ "type": "object", "properties": { "spec": {} } })),
         schema(json!({ "type": "object", "properties": { "spec": { "type": "array" } } })),
         schema(json!({ "type": "object", "properties": { "spec": { "type": "nonsense" } } })),
-        schema(json!({ "type": "object", "properties": { "spec": { "type": "object", "additionalProperties": false } } })),
+        schema(
+            json!({ "type": "object", "properties": { "spec": { "type": "object", "additionalProperties": false } } }),
+        ),
         schema(json!({ "type": "object", "properties": { "spec": { "type": "integer", "default": "x" } } })),
         schema(json!({ "type": "object", "properties": { "spec": { "type": "string", "pattern": "(" } } })),
         schema(json!({ "type": "object", "properties": { "spec": { "type": "object", "$ref": "#/x" } } })),
-        schema(json!({ "type": "object", "properties": { "metadata": { "type": "object", "properties": { "labels": { "type": "object" } } } } })),
-        with("/spec/versions/0/additionalPrinterColumns", json!([{ "name": "x", "type": "nonsense", "jsonPath": ".spec" }])),
-        with("/spec/versions/0/additionalPrinterColumns", json!([{ "name": "x", "type": "string", "jsonPath": "spec" }])),
-        with("/spec/versions/0/subresources", json!({ "scale": { "specReplicasPath": "spec", "statusReplicasPath": ".status.x" } })),
+        schema(
+            json!({ "type": "object", "properties": { "metadata": { "type": "object", "properties": { "labels": { "type": "object" } } } } }),
+        ),
+        with(
+            "/spec/versions/0/additionalPrinterColumns",
+            json!([{ "name": "x", "type": "nonsense", "jsonPath": ".spec" }]),
+        ),
+        with(
+            "/spec/versions/0/additionalPrinterColumns",
+            json!([{ "name": "x", "type": "string", "jsonPath": "spec" }]),
+        ),
+        with(
+            "/spec/versions/0/subresources",
+            json!({ "scale": { "specReplicasPath": "spec", "statusReplicasPath": ".status.x" } }),
+        ),
         with("/spec/conversion", json!({ "strategy": "Webhook" })),
         with("/spec/conversion", json!({ "strategy": "Nonsense" })),
         with("/spec/preserveUnknownFields", json!(true)),
@@ -401,7 +468,15 @@ async fn definitions_are_validated(api: &Api) -> Result<()> {
 
 async fn the_names_of_a_definition_must_fit(api: &Api) -> Result<()> {
     let base = definition(api, simple());
-    for (key, value) in [("plural", "gadgets"), ("kind", "widget"), ("kind", ""), ("plural", "Widgets"), ("singular", "Bad_Name"), ("listKind", "lower"), ("listKind", "Widget")] {
+    for (key, value) in [
+        ("plural", "gadgets"),
+        ("kind", "widget"),
+        ("kind", ""),
+        ("plural", "Widgets"),
+        ("singular", "Bad_Name"),
+        ("listKind", "lower"),
+        ("listKind", "Widget"),
+    ] {
         let mut object = base.clone();
         object["spec"]["names"][key] = value.into();
         api.post(&format!("{DEFINITIONS}?dryRun=All"), &object).await?;
@@ -447,12 +522,28 @@ async fn discovery_knows_custom_resources(api: &Api) -> Result<()> {
 async fn metadata_of_custom_objects_is_checked(api: &Api) -> Result<()> {
     serve(api, &definition(api, simple())).await?;
     let path = widgets(api);
-    for (key, value) in [("name", json!("Bad_Name")), ("labels", json!({ "a": "b c" })), ("labels", json!({ "a": 1 })), ("labels", json!([])), ("finalizers", json!(["bad one"])), ("name", json!(5)), ("annotations", json!({ "a": null })), ("ownerReferences", json!([{ "kind": "x" }])), ("creationTimestamp", json!("nonsense"))] {
+    for (key, value) in [
+        ("name", json!("Bad_Name")),
+        ("labels", json!({ "a": "b c" })),
+        ("labels", json!({ "a": 1 })),
+        ("labels", json!([])),
+        ("finalizers", json!(["bad one"])),
+        ("name", json!(5)),
+        ("annotations", json!({ "a": null })),
+        ("ownerReferences", json!([{ "kind": "x" }])),
+        ("creationTimestamp", json!("nonsense")),
+    ] {
         let mut object = widget(api, "a", json!({}));
         object["metadata"][key] = value;
         api.post(&format!("{path}?dryRun=All"), &object).await?;
     }
-    for body in [json!({}), json!({ "kind": "Widget" }), json!({ "apiVersion": format!("{}/v1", api.group()) }), json!({ "apiVersion": "v1", "kind": "Widget", "metadata": { "name": "a" } }), json!({ "apiVersion": format!("{}/v1", api.group()), "kind": "Other", "metadata": { "name": "a" } })] {
+    for body in [
+        json!({}),
+        json!({ "kind": "Widget" }),
+        json!({ "apiVersion": format!("{}/v1", api.group()) }),
+        json!({ "apiVersion": "v1", "kind": "Widget", "metadata": { "name": "a" } }),
+        json!({ "apiVersion": format!("{}/v1", api.group()), "kind": "Other", "metadata": { "name": "a" } }),
+    ] {
         api.post(&format!("{path}?dryRun=All"), &body).await?;
     }
     let mut object = widget(api, "", json!({}));

@@ -43,16 +43,25 @@ async fn a_deletion_is_answered_by_kind(api: &Api) -> Result<()> {
         ("serviceaccounts", json!({ "metadata": { "name": "a" } })),
         ("pods", pod("a")),
         ("apps/v1:deployments", deployment("a")),
-        ("persistentvolumeclaims", json!({ "metadata": { "name": "a" }, "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } } })),
+        (
+            "persistentvolumeclaims",
+            json!({ "metadata": { "name": "a" }, "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } } }),
+        ),
         ("resourcequotas", json!({ "metadata": { "name": "a" }, "spec": {} })),
         ("limitranges", json!({ "metadata": { "name": "a" }, "spec": { "limits": [] } })),
         ("podtemplates", json!({ "metadata": { "name": "a" }, "template": crate::harness::template("a") })),
         ("endpoints", json!({ "metadata": { "name": "b" } })),
         ("coordination.k8s.io/v1:leases", json!({ "metadata": { "name": "a" }, "spec": {} })),
-        ("networking.k8s.io/v1:networkpolicies", json!({ "metadata": { "name": "a" }, "spec": { "podSelector": {} } })),
+        (
+            "networking.k8s.io/v1:networkpolicies",
+            json!({ "metadata": { "name": "a" }, "spec": { "podSelector": {} } }),
+        ),
         ("policy/v1:poddisruptionbudgets", json!({ "metadata": { "name": "a" }, "spec": {} })),
         ("rbac.authorization.k8s.io/v1:roles", json!({ "metadata": { "name": "a" }, "rules": [] })),
-        ("discovery.k8s.io/v1:endpointslices", json!({ "metadata": { "name": "a" }, "addressType": "IPv4", "endpoints": [] })),
+        (
+            "discovery.k8s.io/v1:endpointslices",
+            json!({ "metadata": { "name": "a" }, "addressType": "IPv4", "endpoints": [] }),
+        ),
         ("events", json!({ "metadata": { "name": "a" }, "involvedObject": { "namespace": api.namespace } })),
     ] {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -61,10 +70,22 @@ async fn a_deletion_is_answered_by_kind(api: &Api) -> Result<()> {
     }
     for (path, object) in [
         ("/api/v1/nodes", json!({ "metadata": { "name": api.name("n") } })),
-        ("/api/v1/persistentvolumes", json!({ "metadata": { "name": api.name("pv") }, "spec": { "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "hostPath": { "path": "/x" } } })),
-        ("/apis/storage.k8s.io/v1/storageclasses", json!({ "metadata": { "name": api.name("sc") }, "provisioner": "x" })),
-        ("/apis/scheduling.k8s.io/v1/priorityclasses", json!({ "metadata": { "name": api.name("pc") }, "value": 5 })),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", json!({ "metadata": { "name": api.name("cr") }, "rules": [] })),
+        (
+            "/api/v1/persistentvolumes",
+            json!({ "metadata": { "name": api.name("pv") }, "spec": { "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "hostPath": { "path": "/x" } } }),
+        ),
+        (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            json!({ "metadata": { "name": api.name("sc") }, "provisioner": "x" }),
+        ),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            json!({ "metadata": { "name": api.name("pc") }, "value": 5 }),
+        ),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+            json!({ "metadata": { "name": api.name("cr") }, "rules": [] }),
+        ),
     ] {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         api.post(path, &object).await?.code(201)?;
@@ -77,7 +98,9 @@ async fn a_missing_object_cannot_be_deleted(api: &Api) -> Result<()> {
     api.delete("configmaps/a").await?.refused(404, "NotFound")?;
     api.delete("configmaps/a?dryRun=All").await?.refused(404, "NotFound")?;
     api.delete("pods/a").await?.refused(404, "NotFound")?;
-    api.delete_with("configmaps/a", &json!({ "preconditions": { "uid": "x" } })).await?.refused(404, "NotFound")?;
+    api.delete_with("configmaps/a", &json!({ "preconditions": { "uid": "x" } }))
+        .await?
+        .refused(404, "NotFound")?;
     Ok(())
 }
 
@@ -117,12 +140,16 @@ async fn preconditions_must_hold(api: &Api) -> Result<()> {
         }
         json!({ "kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions })
     };
-    api.delete_with("configmaps/a", &when("11111111-2222-3333-4444-555555555555", "")).await?.refused(409, "Conflict")?;
+    api.delete_with("configmaps/a", &when("11111111-2222-3333-4444-555555555555", ""))
+        .await?
+        .refused(409, "Conflict")?;
     api.delete_with("configmaps/a", &when("", "1")).await?.refused(409, "Conflict")?;
     api.delete_with("configmaps/a", &when(&made.uid(), "1")).await?.refused(409, "Conflict")?;
     api.delete_with("configmaps/a", &when(&made.uid(), &made.version())).await?.code(200)?;
     let made = api.post("pods", &pod_on("a", "node-1")).await?.code(201)?;
-    api.delete_with("pods/a", &when("11111111-2222-3333-4444-555555555555", "")).await?.refused(409, "Conflict")?;
+    api.delete_with("pods/a", &when("11111111-2222-3333-4444-555555555555", ""))
+        .await?
+        .refused(409, "Conflict")?;
     api.delete_with("pods/a", &when(&made.uid(), "")).await?.code(200)?;
     Ok(())
 }
@@ -138,14 +165,18 @@ async fn propagation_sets_finalizers(api: &Api) -> Result<()> {
     let mut held = deployment("d");
     held["metadata"]["finalizers"] = json!(["orphan", "example.com/f"]);
     api.post("apps/v1:deployments", &held).await?.code(201)?;
-    api.delete_with("apps/v1:deployments/d", &json!({ "propagationPolicy": "Foreground" })).await?.code(200)?;
+    api.delete_with("apps/v1:deployments/d", &json!({ "propagationPolicy": "Foreground" }))
+        .await?
+        .code(200)?;
     Ok(())
 }
 
 async fn orphan_dependents_is_the_old_way(api: &Api) -> Result<()> {
     for (name, orphan) in [("a", true), ("b", false)] {
         api.post("apps/v1:deployments", &deployment(name)).await?.code(201)?;
-        api.delete_with(&format!("apps/v1:deployments/{name}"), &json!({ "orphanDependents": orphan })).await?.code(200)?;
+        api.delete_with(&format!("apps/v1:deployments/{name}"), &json!({ "orphanDependents": orphan }))
+            .await?
+            .code(200)?;
     }
     Ok(())
 }
@@ -172,7 +203,12 @@ async fn contradicting_or_unknown_options_are_refused(api: &Api) -> Result<()> {
         api.send(Method::DELETE, "configmaps/a", &[("content-type", "application/json")], body).await?;
         api.post("configmaps", &config_map("a")).await?;
     }
-    for query in ["propagationPolicy=Nonsense", "gracePeriodSeconds=x", "dryRun=Some", "orphanDependents=maybe&propagationPolicy=Orphan"] {
+    for query in [
+        "propagationPolicy=Nonsense",
+        "gracePeriodSeconds=x",
+        "dryRun=Some",
+        "orphanDependents=maybe&propagationPolicy=Orphan",
+    ] {
         api.delete(&format!("configmaps/a?{query}")).await?;
     }
     Ok(())
@@ -181,7 +217,12 @@ async fn contradicting_or_unknown_options_are_refused(api: &Api) -> Result<()> {
 async fn options_come_in_the_body_or_in_the_query(api: &Api) -> Result<()> {
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
     // The body wins.
-    api.delete_with("apps/v1:deployments/a?propagationPolicy=Orphan", &json!({ "propagationPolicy": "Foreground" })).await?.code(200)?;
+    api.delete_with(
+        "apps/v1:deployments/a?propagationPolicy=Orphan",
+        &json!({ "propagationPolicy": "Foreground" }),
+    )
+    .await?
+    .code(200)?;
     api.post("apps/v1:deployments", &deployment("b")).await?.code(201)?;
     api.delete_with("apps/v1:deployments/b?propagationPolicy=Orphan", &json!({})).await?.code(200)?;
     api.get("apps/v1:deployments/b").await?;
@@ -329,13 +370,22 @@ async fn owners_are_checked(api: &Api) -> Result<()> {
     };
     let one = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid() });
     api.post("configmaps?dryRun=All", &with(json!([one]))).await?.code(201)?;
-    for (field, value) in [("apiVersion", json!("")), ("kind", json!("")), ("name", json!("")), ("uid", json!("")), ("apiVersion", json!("a/b/c")), ("controller", json!("x"))] {
+    for (field, value) in [
+        ("apiVersion", json!("")),
+        ("kind", json!("")),
+        ("name", json!("")),
+        ("uid", json!("")),
+        ("apiVersion", json!("a/b/c")),
+        ("controller", json!("x")),
+    ] {
         let mut bad = one.clone();
         bad[field] = value;
         api.post("configmaps?dryRun=All", &with(json!([bad]))).await?;
     }
     let controller = |uid: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": uid, "controller": true });
-    api.post("configmaps?dryRun=All", &with(json!([controller("1"), controller("2")]))).await?.refused(422, "Invalid")?;
+    api.post("configmaps?dryRun=All", &with(json!([controller("1"), controller("2")])))
+        .await?
+        .refused(422, "Invalid")?;
     let event = json!([{ "apiVersion": "v1", "kind": "Event", "name": "x", "uid": "1" }]);
     api.post("configmaps?dryRun=All", &with(event)).await?;
     api.post("configmaps?dryRun=All", &with(json!([one, one]))).await?;

@@ -19,9 +19,22 @@ scenarios![
 ];
 
 const GROUPS: [&str; 16] = [
-    "apps", "batch", "coordination.k8s.io", "autoscaling", "apiextensions.k8s.io", "networking.k8s.io", "policy",
-    "rbac.authorization.k8s.io", "storage.k8s.io", "events.k8s.io", "discovery.k8s.io", "scheduling.k8s.io", "node.k8s.io",
-    "authentication.k8s.io", "authorization.k8s.io", "admissionregistration.k8s.io",
+    "apps",
+    "batch",
+    "coordination.k8s.io",
+    "autoscaling",
+    "apiextensions.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "events.k8s.io",
+    "discovery.k8s.io",
+    "scheduling.k8s.io",
+    "node.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "admissionregistration.k8s.io",
 ];
 
 /// The groups that both servers have: the real one serves some that have no place in memory.
@@ -43,10 +56,23 @@ async fn groups_and_versions_are_listed(api: &Api) -> Result<()> {
 
 async fn the_resources_of_each_group_are_listed(api: &Api) -> Result<()> {
     for version in [
-        "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/coordination.k8s.io/v1", "/apis/autoscaling/v2",
-        "/apis/networking.k8s.io/v1", "/apis/policy/v1", "/apis/rbac.authorization.k8s.io/v1", "/apis/storage.k8s.io/v1", "/apis/events.k8s.io/v1",
-        "/apis/discovery.k8s.io/v1", "/apis/scheduling.k8s.io/v1", "/apis/node.k8s.io/v1", "/apis/apiextensions.k8s.io/v1",
-        "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1",
+        "/api/v1",
+        "/apis/apps/v1",
+        "/apis/batch/v1",
+        "/apis/coordination.k8s.io/v1",
+        "/apis/autoscaling/v2",
+        "/apis/networking.k8s.io/v1",
+        "/apis/policy/v1",
+        "/apis/rbac.authorization.k8s.io/v1",
+        "/apis/storage.k8s.io/v1",
+        "/apis/events.k8s.io/v1",
+        "/apis/discovery.k8s.io/v1",
+        "/apis/scheduling.k8s.io/v1",
+        "/apis/node.k8s.io/v1",
+        "/apis/apiextensions.k8s.io/v1",
+        "/apis/authentication.k8s.io/v1",
+        "/apis/authorization.k8s.io/v1",
+        "/apis/admissionregistration.k8s.io/v1",
     ] {
         let document = api.peek(version).await?;
         let names: Vec<Value> = resources(&document.body).iter().map(|r| r["name"].clone()).collect();
@@ -76,7 +102,10 @@ async fn aggregated_discovery_holds_the_same(api: &Api) -> Result<()> {
             }
             for version in group["versions"].as_array().into_iter().flatten() {
                 for resource in version["resources"].as_array().into_iter().flatten() {
-                    api.note(&format!("{name} {} {}", version["version"], resource["resource"]), resource.clone());
+                    api.note(
+                        &format!("{name} {} {}", version["version"], resource["resource"]),
+                        resource.clone(),
+                    );
                 }
             }
         }
@@ -95,7 +124,8 @@ async fn health_is_told_in_one_word(api: &Api) -> Result<()> {
 
 async fn the_version_has_its_shape(api: &Api) -> Result<()> {
     let version = api.peek("/version").await?.code(200)?;
-    let keys: Vec<Value> = version.body.as_object().into_iter().flatten().map(|(key, _)| key.clone().into()).collect();
+    let keys: Vec<Value> =
+        version.body.as_object().into_iter().flatten().map(|(key, _)| key.clone().into()).collect();
     api.note("fields", keys.into());
     for key in ["major", "minor"] {
         api.note(key, version.body[key].clone());
@@ -107,10 +137,24 @@ async fn the_version_has_its_shape(api: &Api) -> Result<()> {
 
 async fn paths_that_lead_nowhere_are_not_found(api: &Api) -> Result<()> {
     for path in [
-        "/nonsense", "/api/v9", "/api/v9/pods", "/api/v1/nonsense", "/apis/nonsense", "/apis/nonsense/v1", "/apis/apps/v9",
-        "/apis/apps/v9/deployments", "/apis/apps/v1/nonsense", "/apis/apps/v1/namespaces/default/nonsense/a", "/apis/apps/v1/pods",
-        "/api/v1/namespaces/default/namespaces/x", "/api/v1/namespaces/default/nodes", "/api/v1/pods/a", "/api/v1/namespaces/default/pods/a/b/c/d",
-        "/openapi/v9", "/apis//v1", "/metricss",
+        "/nonsense",
+        "/api/v9",
+        "/api/v9/pods",
+        "/api/v1/nonsense",
+        "/apis/nonsense",
+        "/apis/nonsense/v1",
+        "/apis/apps/v9",
+        "/apis/apps/v9/deployments",
+        "/apis/apps/v1/nonsense",
+        "/apis/apps/v1/namespaces/default/nonsense/a",
+        "/apis/apps/v1/pods",
+        "/api/v1/namespaces/default/namespaces/x",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/pods/a",
+        "/api/v1/namespaces/default/pods/a/b/c/d",
+        "/openapi/v9",
+        "/apis//v1",
+        "/metricss",
     ] {
         api.get(path).await?;
     }
@@ -131,7 +175,9 @@ async fn a_wrong_token_is_refused(api: &Api) -> Result<()> {
     for path in ["/api/v1/namespaces/default/configmaps", "/apis", "/nonsense"] {
         api.send_as(Some("wrong"), Method::GET, path).await?.refused(401, "Unauthorized")?;
     }
-    api.send_as(Some("wrong"), Method::POST, "/api/v1/namespaces/default/configmaps").await?.refused(401, "Unauthorized")?;
+    api.send_as(Some("wrong"), Method::POST, "/api/v1/namespaces/default/configmaps")
+        .await?
+        .refused(401, "Unauthorized")?;
     api.send_as(Some("wrong"), Method::GET, "/healthz").await?;
     Ok(())
 }
@@ -145,7 +191,8 @@ async fn the_openapi_documents_are_there(api: &Api) -> Result<()> {
     }
     let pods = api.peek("/openapi/v3/api/v1").await?.body;
     let pod = &pods["components"]["schemas"]["io.k8s.api.core.v1.Pod"];
-    let fields: Vec<Value> = pod["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone().into()).collect();
+    let fields: Vec<Value> =
+        pod["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone().into()).collect();
     api.note("fields of a pod", fields.into());
     api.note("kind of a pod", pod["x-kubernetes-group-version-kind"].clone());
     Ok(())

@@ -44,7 +44,14 @@ async fn nothing_that_a_client_sends_panics_the_server() {
             check_refusal(status.as_u16(), &body, &shown);
         }
     }
-    for path in ["/api/v1/pods", "/api/v1/configmaps", "/api/v1/services", "/apis/apps/v1/deployments", "/api/v1/namespaces", "/apis"] {
+    for path in [
+        "/api/v1/pods",
+        "/api/v1/configmaps",
+        "/api/v1/services",
+        "/apis/apps/v1/deployments",
+        "/api/v1/namespaces",
+        "/apis",
+    ] {
         let request = Request::get(path).body(Full::new(Bytes::new())).unwrap();
         let answer = server.service().call(request).await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
@@ -61,7 +68,11 @@ fn check_refusal(code: u16, body: &[u8], asked: &str) {
     }
     let status: Value = serde_json::from_slice(body)
         .unwrap_or_else(|error| panic!("{asked}: {error}: {}", String::from_utf8_lossy(body)));
-    assert_eq!((&status["kind"], &status["status"], &status["code"]), (&json!("Status"), &json!("Failure"), &json!(code)), "{asked}: {status}");
+    assert_eq!(
+        (&status["kind"], &status["status"], &status["code"]),
+        (&json!("Status"), &json!("Failure"), &json!(code)),
+        "{asked}: {status}"
+    );
     assert!(status["message"].is_string(), "{asked}: {status}");
 }
 
@@ -89,7 +100,10 @@ impl Random {
     }
 
     fn request(&mut self) -> (Request<()>, Bytes) {
-        let methods = ["GET", "POST", "POST", "POST", "PUT", "PUT", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS", "BREW"];
+        let methods = [
+            "GET", "POST", "POST", "POST", "PUT", "PUT", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS",
+            "BREW",
+        ];
         let method = Method::from_bytes(self.of(&methods.map(str::as_bytes).each_ref().map(|m| *m))).unwrap();
         let uri = loop {
             let text = format!("{}{}", self.path(), self.query());
@@ -103,13 +117,26 @@ impl Random {
             request = request.header("content-type", media);
         }
         if self.chance(30) {
-            let accepts = ["application/json", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "*/*", ";;;", "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2", "text/html", "application/vnd.kubernetes.protobuf"];
+            let accepts = [
+                "application/json",
+                "application/json;as=Table;g=meta.k8s.io;v=v1",
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+                "*/*",
+                ";;;",
+                "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2",
+                "text/html",
+                "application/vnd.kubernetes.protobuf",
+            ];
             request = request.header("accept", self.of(&accepts));
         }
         if self.chance(5) {
-            let value: Vec<u8> = (0..self.below(20)).map(|_| u8::try_from(self.below(128) + 128).unwrap()).collect();
+            let value: Vec<u8> =
+                (0..self.below(20)).map(|_| u8::try_from(self.below(128) + 128).unwrap()).collect();
             if let Ok(value) = HeaderValue::from_bytes(&value) {
-                request = request.header(self.of(&["accept", "content-type", "user-agent", "authorization", "accept-encoding"]), value);
+                request = request.header(
+                    self.of(&["accept", "content-type", "user-agent", "authorization", "accept-encoding"]),
+                    value,
+                );
             }
         }
         (request.body(()).unwrap(), body)
@@ -117,18 +144,59 @@ impl Random {
 
     fn path(&mut self) -> String {
         let paths = [
-            "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/a", "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/pods/a",
-            "/api/v1/namespaces/default/pods/a/status", "/api/v1/namespaces/default/pods/a/binding", "/api/v1/namespaces/default/pods/a/eviction", "/api/v1/namespaces/default/services",
-            "/api/v1/namespaces/default/services/a", "/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/deployments/a",
-            "/apis/apps/v1/namespaces/default/deployments/a/scale", "/apis/apps/v1/namespaces/default/deployments/a/status", "/api/v1/namespaces", "/api/v1/namespaces/x",
-            "/api/v1/namespaces/x/finalize", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ws.f.example.com",
-            "/apis/f.example.com/v1/namespaces/default/ws", "/apis/f.example.com/v1/namespaces/default/ws/a", "/apis/f.example.com/v1/namespaces/default/ws/a/scale",
-            "/apis/coordination.k8s.io/v1/namespaces/default/leases/a", "/api/v1/events", "/apis/events.k8s.io/v1/namespaces/default/events", "/api", "/apis", "/apis/apps", "/openapi/v3/api/v1",
-            "/version", "/healthz", "/api/v1/watch/namespaces/default/pods", "/apis/authentication.k8s.io/v1/tokenreviews", "/api/v1/namespaces/default/serviceaccounts/a/token",
+            "/api/v1/namespaces/default/configmaps",
+            "/api/v1/namespaces/default/configmaps/a",
+            "/api/v1/namespaces/default/pods",
+            "/api/v1/namespaces/default/pods/a",
+            "/api/v1/namespaces/default/pods/a/status",
+            "/api/v1/namespaces/default/pods/a/binding",
+            "/api/v1/namespaces/default/pods/a/eviction",
+            "/api/v1/namespaces/default/services",
+            "/api/v1/namespaces/default/services/a",
+            "/apis/apps/v1/namespaces/default/deployments",
+            "/apis/apps/v1/namespaces/default/deployments/a",
+            "/apis/apps/v1/namespaces/default/deployments/a/scale",
+            "/apis/apps/v1/namespaces/default/deployments/a/status",
+            "/api/v1/namespaces",
+            "/api/v1/namespaces/x",
+            "/api/v1/namespaces/x/finalize",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ws.f.example.com",
+            "/apis/f.example.com/v1/namespaces/default/ws",
+            "/apis/f.example.com/v1/namespaces/default/ws/a",
+            "/apis/f.example.com/v1/namespaces/default/ws/a/scale",
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases/a",
+            "/api/v1/events",
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            "/api",
+            "/apis",
+            "/apis/apps",
+            "/openapi/v3/api/v1",
+            "/version",
+            "/healthz",
+            "/api/v1/watch/namespaces/default/pods",
+            "/apis/authentication.k8s.io/v1/tokenreviews",
+            "/api/v1/namespaces/default/serviceaccounts/a/token",
         ];
         let mut path = self.of(&paths).to_owned();
         if self.chance(25) {
-            let pieces = ["/", "//", "%2F", "%00", "%ff", "..", "a", "A", "%F0%9F%92%A9", "~", "status", "scale", ":", "namespaces/", "%"];
+            let pieces = [
+                "/",
+                "//",
+                "%2F",
+                "%00",
+                "%ff",
+                "..",
+                "a",
+                "A",
+                "%F0%9F%92%A9",
+                "~",
+                "status",
+                "scale",
+                ":",
+                "namespaces/",
+                "%",
+            ];
             let at = self.below(path.len()) + 1;
             let piece = self.of(&pieces);
             if path.is_char_boundary(at) {
@@ -145,8 +213,48 @@ impl Random {
         if self.chance(50) {
             return String::new();
         }
-        let keys = ["labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch", "dryRun", "fieldValidation", "fieldManager", "gracePeriodSeconds", "propagationPolicy", "orphanDependents", "timeoutSeconds", "sendInitialEvents", "allowWatchBookmarks", "includeObject", "pretty"];
-        let values = ["", "a", "a=b", "a%20in%20(b,c)", "!", "0", "1", "-1", "99999999999999999999", "All", "Exact", "NotOlderThan", "Strict", "Foreground", "true", "%00", "%ff", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0", "metadata.name=a", "status.phase!=x", "Object"];
+        let keys = [
+            "labelSelector",
+            "fieldSelector",
+            "limit",
+            "continue",
+            "resourceVersion",
+            "resourceVersionMatch",
+            "dryRun",
+            "fieldValidation",
+            "fieldManager",
+            "gracePeriodSeconds",
+            "propagationPolicy",
+            "orphanDependents",
+            "timeoutSeconds",
+            "sendInitialEvents",
+            "allowWatchBookmarks",
+            "includeObject",
+            "pretty",
+        ];
+        let values = [
+            "",
+            "a",
+            "a=b",
+            "a%20in%20(b,c)",
+            "!",
+            "0",
+            "1",
+            "-1",
+            "99999999999999999999",
+            "All",
+            "Exact",
+            "NotOlderThan",
+            "Strict",
+            "Foreground",
+            "true",
+            "%00",
+            "%ff",
+            "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0",
+            "metadata.name=a",
+            "status.phase!=x",
+            "Object",
+        ];
         let mut query = String::from("?");
         for _ in 0..=self.below(3) {
             query.push_str(&format!("{}={}&", self.of(&keys), self.of(&values)));
@@ -158,14 +266,28 @@ impl Random {
     }
 
     fn body(&mut self) -> (&'static str, Bytes) {
-        let media = self.of(&["application/json", "application/json", "application/json", "application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml", "application/vnd.kubernetes.protobuf", "text/plain", "application/yaml"]);
+        let media = self.of(&[
+            "application/json",
+            "application/json",
+            "application/json",
+            "application/merge-patch+json",
+            "application/json-patch+json",
+            "application/strategic-merge-patch+json",
+            "application/apply-patch+yaml",
+            "application/vnd.kubernetes.protobuf",
+            "text/plain",
+            "application/yaml",
+        ]);
         if self.chance(10) {
             let length = self.below(200);
             return (media, (0..length).map(|_| self.next().to_le_bytes()[0]).collect::<Vec<u8>>().into());
         }
         if self.chance(2) {
             let depth = self.below(50_000);
-            return (media, format!("{{\"metadata\":{}{}", "[{\"a\":".repeat(depth), "}]".repeat(depth)).into());
+            return (
+                media,
+                format!("{{\"metadata\":{}{}", "[{\"a\":".repeat(depth), "}]".repeat(depth)).into(),
+            );
         }
         if media == "application/json-patch+json" && self.chance(70) {
             return (media, self.operations().to_string().into());
@@ -178,7 +300,10 @@ impl Random {
         if self.chance(10) {
             let at = self.below(text.len());
             if text.is_char_boundary(at) {
-                text.insert_str(at, self.of(&["{", "}", "\"", ",", "\\u0000", "\\ud800", "1e999", "\u{1}", "null"]));
+                text.insert_str(
+                    at,
+                    self.of(&["{", "}", "\"", ",", "\\u0000", "\\ud800", "1e999", "\u{1}", "null"]),
+                );
             }
         }
         let mut bytes = text.into_bytes();
@@ -195,21 +320,46 @@ impl Random {
             1 => pod("a"),
             2 => service("a"),
             3 => deployment("a"),
-            4 => json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "ws.f.example.com" },
+            4 => {
+                json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "ws.f.example.com" },
                 "spec": { "group": "f.example.com", "scope": "Namespaced", "names": { "plural": "ws", "singular": "w", "kind": "W", "listKind": "WList" },
                     "versions": [{ "name": "v1", "served": true, "storage": true, "subresources": { "status": {}, "scale": { "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n" } },
                         "additionalPrinterColumns": [{ "name": "N", "type": "integer", "jsonPath": ".spec.n" }],
-                        "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": { "n": { "type": "integer", "default": 1, "maximum": 9 }, "s": { "type": "string", "pattern": "^a+$" } } }, "status": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } } } }] } }),
-            5 => json!({ "apiVersion": "f.example.com/v1", "kind": "W", "metadata": { "name": "a" }, "spec": { "n": 3, "s": "aaa", "x": [1, { "y": null }] } }),
-            6 => json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "a" }, "spec": { "renewTime": "2001-01-01T00:00:00.000000Z" } }),
-            7 => json!({ "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground", "preconditions": { "uid": "x" } }),
-            8 => json!({ "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": { "name": "a" }, "spec": { "replicas": 2 } }),
-            _ => json!({ "spec": { "template": { "spec": { "containers": [{ "name": "main", "$patch": "delete" }], "$setElementOrder/containers": [{ "name": "x" }] } }, "$retainKeys": ["x"] }, "$patch": "merge" }),
+                        "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": { "n": { "type": "integer", "default": 1, "maximum": 9 }, "s": { "type": "string", "pattern": "^a+$" } } }, "status": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } } } }] } })
+            }
+            5 => {
+                json!({ "apiVersion": "f.example.com/v1", "kind": "W", "metadata": { "name": "a" }, "spec": { "n": 3, "s": "aaa", "x": [1, { "y": null }] } })
+            }
+            6 => {
+                json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "a" }, "spec": { "renewTime": "2001-01-01T00:00:00.000000Z" } })
+            }
+            7 => {
+                json!({ "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground", "preconditions": { "uid": "x" } })
+            }
+            8 => {
+                json!({ "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": { "name": "a" }, "spec": { "replicas": 2 } })
+            }
+            _ => {
+                json!({ "spec": { "template": { "spec": { "containers": [{ "name": "main", "$patch": "delete" }], "$setElementOrder/containers": [{ "name": "x" }] } }, "$retainKeys": ["x"] }, "$patch": "merge" })
+            }
         }
     }
 
     fn operations(&mut self) -> Value {
-        let paths = ["", "/", "/metadata/name", "/metadata/labels", "/spec", "/spec/containers/0", "/spec/containers/-", "/spec/containers/99999999999", "/data/~1", "/data/~2", "x", "/metadata/managedFields/0/fieldsV1"];
+        let paths = [
+            "",
+            "/",
+            "/metadata/name",
+            "/metadata/labels",
+            "/spec",
+            "/spec/containers/0",
+            "/spec/containers/-",
+            "/spec/containers/99999999999",
+            "/data/~1",
+            "/data/~2",
+            "x",
+            "/metadata/managedFields/0/fieldsV1",
+        ];
         let operations: Vec<Value> = (0..self.below(4))
             .map(|_| {
                 let mut value = json!({ "a": [1] });

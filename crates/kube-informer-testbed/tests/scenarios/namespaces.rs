@@ -46,11 +46,23 @@ async fn a_namespace_ends_when_its_finalizer_is_removed(api: &Api) -> Result<()>
 async fn a_terminating_namespace_takes_nothing_new(api: &Api) -> Result<()> {
     let name = api.name("ns");
     let path = format!("/api/v1/namespaces/{name}");
-    api.post("/api/v1/namespaces", &json!({ "metadata": { "name": name, "finalizers": ["example.com/hold"] } })).await?.code(201)?;
+    api.post(
+        "/api/v1/namespaces",
+        &json!({ "metadata": { "name": name, "finalizers": ["example.com/hold"] } }),
+    )
+    .await?
+    .code(201)?;
     api.delete(&path).await?.code(200)?;
     api.post(&format!("{path}/configmaps"), &config_map("a")).await?.refused(403, "Forbidden")?;
-    api.post(&format!("/apis/coordination.k8s.io/v1/namespaces/{name}/leases"), &json!({ "metadata": { "name": "a" }, "spec": {} })).await?.refused(403, "Forbidden")?;
-    api.post("/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await?.refused(409, "AlreadyExists")?;
+    api.post(
+        &format!("/apis/coordination.k8s.io/v1/namespaces/{name}/leases"),
+        &json!({ "metadata": { "name": "a" }, "spec": {} }),
+    )
+    .await?
+    .refused(403, "Forbidden")?;
+    api.post("/api/v1/namespaces", &json!({ "metadata": { "name": name } }))
+        .await?
+        .refused(409, "AlreadyExists")?;
     Ok(())
 }
 
@@ -59,7 +71,9 @@ async fn namespaces_are_validated(api: &Api) -> Result<()> {
         api.post("/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await?.code(422)?;
     }
     api.post("/api/v1/namespaces", &json!({ "metadata": { "name": "x".repeat(64) } })).await?.code(422)?;
-    api.post("/api/v1/namespaces", &json!({ "metadata": { "name": "default" } })).await?.refused(409, "AlreadyExists")?;
+    api.post("/api/v1/namespaces", &json!({ "metadata": { "name": "default" } }))
+        .await?
+        .refused(409, "AlreadyExists")?;
     let dotted = json!({ "metadata": { "name": api.name("n") }, "spec": { "finalizers": ["bad one"] } });
     api.post("/api/v1/namespaces", &dotted).await?.code(422)?;
     Ok(())
@@ -76,7 +90,9 @@ async fn the_namespace_of_the_server_stays(api: &Api) -> Result<()> {
 async fn a_namespace_is_updated_and_its_status_apart(api: &Api) -> Result<()> {
     let name = api.name("ns");
     let path = format!("/api/v1/namespaces/{name}");
-    api.post("/api/v1/namespaces", &json!({ "metadata": { "name": name, "labels": { "a": "b" } } })).await?.code(201)?;
+    api.post("/api/v1/namespaces", &json!({ "metadata": { "name": name, "labels": { "a": "b" } } }))
+        .await?
+        .code(201)?;
     api.merge(&path, &json!({ "metadata": { "labels": { "c": "d", "kubernetes.io/metadata.name": "other" } }, "spec": { "finalizers": [] } })).await?.code(200)?;
     api.merge(&path, &json!({ "metadata": { "labels": null } })).await?.code(200)?;
     api.merge(&path, &json!({ "status": { "phase": "Terminating" } })).await?.code(200)?;

@@ -48,7 +48,11 @@ async fn the_status_is_read_and_written_apart(api: &Api) -> Result<()> {
 async fn a_status_is_validated_and_merged(api: &Api) -> Result<()> {
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
     api.merge("apps/v1:deployments/a/status", &json!({ "status": { "replicas": -1 } })).await?;
-    api.merge("apps/v1:deployments/a/status", &json!({ "status": { "replicas": 1, "availableReplicas": 5 } })).await?;
+    api.merge(
+        "apps/v1:deployments/a/status",
+        &json!({ "status": { "replicas": 1, "availableReplicas": 5 } }),
+    )
+    .await?;
     api.merge("apps/v1:deployments/a/status", &json!({ "status": { "nonsense": 1 } })).await?;
     api.merge("apps/v1:deployments/a/status", &json!({ "status": null })).await?;
     api.merge("apps/v1:deployments/a/status", &json!({ "status": "text" })).await?;
@@ -69,7 +73,9 @@ async fn the_scale_of_a_deployment(api: &Api) -> Result<()> {
     scale["metadata"] = json!({ "name": "a", "namespace": api.namespace });
     api.put(path, &scale).await?.code(200)?;
     api.merge(path, &json!({ "spec": { "replicas": 5 } })).await?.code(200)?;
-    api.patch(path, "json", &json!([{ "op": "replace", "path": "/spec/replicas", "value": 6 }])).await?.code(200)?;
+    api.patch(path, "json", &json!([{ "op": "replace", "path": "/spec/replicas", "value": 6 }]))
+        .await?
+        .code(200)?;
     api.merge(&format!("{path}?dryRun=All"), &json!({ "spec": { "replicas": 9 } })).await?.code(200)?;
     api.get("apps/v1:deployments/a").await?.code(200)?;
     Ok(())
@@ -102,10 +108,13 @@ async fn a_scale_must_fit(api: &Api) -> Result<()> {
     api.put(path, &scale("", 1.into())).await?;
     api.put(path, &scale("a", "x".into())).await?;
     api.put(path, &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } })).await?;
-    api.put(path, &json!({ "apiVersion": "autoscaling/v9", "kind": "Scale", "metadata": { "name": "a" } })).await?;
+    api.put(path, &json!({ "apiVersion": "autoscaling/v9", "kind": "Scale", "metadata": { "name": "a" } }))
+        .await?;
     api.merge(path, &json!({ "spec": { "replicas": -5 } })).await?;
     api.merge(path, &json!({ "spec": { "replicas": "x" } })).await?;
-    api.put("apps/v1:deployments/missing/scale", &scale("missing", 1.into())).await?.refused(404, "NotFound")?;
+    api.put("apps/v1:deployments/missing/scale", &scale("missing", 1.into()))
+        .await?
+        .refused(404, "NotFound")?;
     let mut other = scale("a", 1.into());
     other["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555".into();
     api.put(path, &other).await?;
@@ -120,10 +129,16 @@ async fn a_pod_is_bound_to_a_node(api: &Api) -> Result<()> {
     api.post("pods/a/binding", &binding("a", json!({ "kind": "Pod", "name": "x" }))).await?;
     api.post("pods/a/binding", &binding("b", json!({ "kind": "Node", "name": "node-1" }))).await?;
     api.post("pods/a/binding?dryRun=All", &binding("a", json!({ "kind": "Node", "name": "node-0" }))).await?;
-    api.post("pods/a/binding", &binding("a", json!({ "kind": "Node", "name": "node-1" }))).await?.code(201)?;
+    api.post("pods/a/binding", &binding("a", json!({ "kind": "Node", "name": "node-1" })))
+        .await?
+        .code(201)?;
     api.get("pods/a").await?.code(200)?;
-    api.post("pods/a/binding", &binding("a", json!({ "kind": "Node", "name": "node-2" }))).await?.refused(409, "Conflict")?;
-    api.post("pods/missing/binding", &binding("missing", json!({ "kind": "Node", "name": "node-1" }))).await?.refused(404, "NotFound")?;
+    api.post("pods/a/binding", &binding("a", json!({ "kind": "Node", "name": "node-2" })))
+        .await?
+        .refused(409, "Conflict")?;
+    api.post("pods/missing/binding", &binding("missing", json!({ "kind": "Node", "name": "node-1" })))
+        .await?
+        .refused(404, "NotFound")?;
     api.post("pods", &pod("c")).await?.code(201)?;
     let mut other = binding("c", json!({ "kind": "Node", "name": "node-1" }));
     other["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555".into();
@@ -137,7 +152,8 @@ async fn a_pod_is_bound_to_a_node(api: &Api) -> Result<()> {
 }
 
 async fn a_pod_is_evicted(api: &Api) -> Result<()> {
-    let eviction = |name: &str| json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name } });
+    let eviction =
+        |name: &str| json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name } });
     api.post("pods", &pod_on("a", "node-1")).await?.code(201)?;
     api.post("pods/a/eviction", &eviction("b")).await?;
     let mut dry = eviction("a");
@@ -158,7 +174,12 @@ async fn a_pod_is_evicted(api: &Api) -> Result<()> {
 
 async fn a_disruption_budget_forbids_an_eviction(api: &Api) -> Result<()> {
     api.post("pods", &pod_on("a", "node-1")).await?.code(201)?;
-    api.merge("pods/a/status", &json!({ "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] } })).await?.code(200)?;
+    api.merge(
+        "pods/a/status",
+        &json!({ "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] } }),
+    )
+    .await?
+    .code(200)?;
     let budget = json!({ "metadata": { "name": "b" }, "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "a" } } } });
     api.post("policy/v1:poddisruptionbudgets", &budget).await?.code(201)?;
     let status = json!({ "status": { "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1, "observedGeneration": 1 } });
@@ -174,7 +195,11 @@ async fn a_token_is_issued_for_a_service_account(api: &Api) -> Result<()> {
     let request = |spec: Value| json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
     let made = api.post("serviceaccounts/robot/token", &request(json!({}))).await?.code(201)?;
     let token = made.body["status"]["token"].as_str().unwrap_or_default().to_owned();
-    api.post("serviceaccounts/robot/token", &request(json!({ "expirationSeconds": 3601, "audiences": ["https://kubernetes.default.svc"] }))).await?;
+    api.post(
+        "serviceaccounts/robot/token",
+        &request(json!({ "expirationSeconds": 3601, "audiences": ["https://kubernetes.default.svc"] })),
+    )
+    .await?;
     api.post("serviceaccounts/robot/token", &request(json!({ "expirationSeconds": 5 }))).await?;
     api.post("serviceaccounts/missing/token", &request(json!({}))).await?.refused(404, "NotFound")?;
     let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": { "token": token } });
@@ -218,7 +243,9 @@ async fn methods_that_a_subresource_does_not_have_are_refused(api: &Api) -> Resu
 
 async fn status_updates_conflict_as_updates_do(api: &Api) -> Result<()> {
     let made = api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
-    api.merge("apps/v1:deployments/a", &json!({ "metadata": { "labels": { "a": "b" } } })).await?.code(200)?;
+    api.merge("apps/v1:deployments/a", &json!({ "metadata": { "labels": { "a": "b" } } }))
+        .await?
+        .code(200)?;
     let mut old = made.body;
     old["status"] = json!({ "replicas": 1 });
     api.put("apps/v1:deployments/a/status", &old).await?.refused(409, "Conflict")?;

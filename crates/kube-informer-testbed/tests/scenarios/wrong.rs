@@ -26,9 +26,26 @@ const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
 async fn broken_json_is_refused(api: &Api) -> Result<()> {
     for body in [
-        "", " ", "{", "}", "[", "nonsense", "{\"kind\"}", "{\"kind\":}", "{\"kind\":\"ConfigMap\",}", "{'kind':'ConfigMap'}",
-        "{\"metadata\":{\"name\":\"a\"}", "{\"a\":1}{\"b\":2}", "{\"metadata\":{\"name\":\"a\"}} trailing", "\"text", "{\"a\":\"\\x\"}", "{\"a\":01}",
-        "{\"a\":1e}", "{\"a\":tru}", "{\"a\":\"\u{1}\"}", "\u{feff}{}",
+        "",
+        " ",
+        "{",
+        "}",
+        "[",
+        "nonsense",
+        "{\"kind\"}",
+        "{\"kind\":}",
+        "{\"kind\":\"ConfigMap\",}",
+        "{'kind':'ConfigMap'}",
+        "{\"metadata\":{\"name\":\"a\"}",
+        "{\"a\":1}{\"b\":2}",
+        "{\"metadata\":{\"name\":\"a\"}} trailing",
+        "\"text",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":01}",
+        "{\"a\":1e}",
+        "{\"a\":tru}",
+        "{\"a\":\"\u{1}\"}",
+        "\u{feff}{}",
     ] {
         let answer = api.send(Method::POST, "configmaps", &JSON, body).await?;
         ensure!(answer.code >= 400, "{body}: {}", answer.body);
@@ -39,7 +56,21 @@ async fn broken_json_is_refused(api: &Api) -> Result<()> {
 }
 
 async fn json_of_the_wrong_shape_is_refused(api: &Api) -> Result<()> {
-    for body in ["null", "true", "1", "\"text\"", "[]", "[{}]", "{}", "{\"metadata\":null}", "{\"metadata\":[]}", "{\"metadata\":\"x\"}", "{\"kind\":5}", "{\"apiVersion\":[]}", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}"] {
+    for body in [
+        "null",
+        "true",
+        "1",
+        "\"text\"",
+        "[]",
+        "[{}]",
+        "{}",
+        "{\"metadata\":null}",
+        "{\"metadata\":[]}",
+        "{\"metadata\":\"x\"}",
+        "{\"kind\":5}",
+        "{\"apiVersion\":[]}",
+        "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}",
+    ] {
         let answer = api.send(Method::POST, "configmaps", &JSON, body).await?;
         ensure!(answer.code >= 400, "{body}: {}", answer.body);
     }
@@ -84,8 +115,14 @@ async fn values_of_the_wrong_type_are_refused(api: &Api) -> Result<()> {
 
 async fn numbers_out_of_range_are_refused(api: &Api) -> Result<()> {
     let path = "apps/v1:deployments?dryRun=All";
-    for replicas in ["2147483648", "-2147483649", "99999999999999999999999999", "1e3", "1.0", "1.5", "-0", "1e400"] {
-        let body = deployment("a").to_string().replacen("\"spec\":{", &format!("\"spec\":{{\"replicas\":{replicas},"), 1);
+    for replicas in
+        ["2147483648", "-2147483649", "99999999999999999999999999", "1e3", "1.0", "1.5", "-0", "1e400"]
+    {
+        let body = deployment("a").to_string().replacen(
+            "\"spec\":{",
+            &format!("\"spec\":{{\"replicas\":{replicas},"),
+            1,
+        );
         api.send(Method::POST, path, &JSON, body).await?;
     }
     Ok(())
@@ -93,13 +130,24 @@ async fn numbers_out_of_range_are_refused(api: &Api) -> Result<()> {
 
 async fn bodies_in_other_formats_are_refused(api: &Api) -> Result<()> {
     let body = config_map("a").to_string();
-    for media in ["text/plain", "application/xml", "nonsense", "application/json; charset=utf-8", "application/json;stream=watch", "application/jsonp", "multipart/form-data"] {
-        let answer = api.unrecorded(Method::POST, "configmaps?dryRun=All", &[("content-type", media)], body.clone()).await?;
+    for media in [
+        "text/plain",
+        "application/xml",
+        "nonsense",
+        "application/json; charset=utf-8",
+        "application/json;stream=watch",
+        "application/jsonp",
+        "multipart/form-data",
+    ] {
+        let answer = api
+            .unrecorded(Method::POST, "configmaps?dryRun=All", &[("content-type", media)], body.clone())
+            .await?;
         api.note(&format!("posted as {media}"), answer.verdict());
     }
     api.send(Method::POST, "configmaps?dryRun=All", &[], body.clone()).await?;
     api.send(Method::PUT, "configmaps/a", &[("content-type", "text/plain")], body.clone()).await?;
-    let deleted = api.unrecorded(Method::DELETE, "configmaps/a", &[("content-type", "text/plain")], "{}").await?;
+    let deleted =
+        api.unrecorded(Method::DELETE, "configmaps/a", &[("content-type", "text/plain")], "{}").await?;
     api.note("deleted as text", deleted.verdict());
     Ok(())
 }
@@ -143,7 +191,12 @@ async fn methods_that_do_not_fit_are_refused(api: &Api) -> Result<()> {
 
 async fn answers_that_are_not_spoken_are_refused(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("a")).await?.code(201)?;
-    for accept in ["text/html", "image/png", "application/json;as=Table;g=meta.k8s.io;v=v7", "application/json;as=Nonsense"] {
+    for accept in [
+        "text/html",
+        "image/png",
+        "application/json;as=Table;g=meta.k8s.io;v=v7",
+        "application/json;as=Nonsense",
+    ] {
         for path in ["configmaps", "configmaps/a", "/apis/apps/v1", "/api"] {
             let answer = api.unrecorded(Method::GET, path, &[("accept", accept)], "").await?;
             api.note(&format!("{path} as {accept}"), answer.verdict());
@@ -154,7 +207,17 @@ async fn answers_that_are_not_spoken_are_refused(api: &Api) -> Result<()> {
 }
 
 async fn odd_names_in_paths_are_refused(api: &Api) -> Result<()> {
-    for path in ["configmaps/UPPER", "configmaps/%20", "configmaps/a%2Fb", "configmaps/..", "configmaps/%2E%2E", "configmaps//a", "configmaps/a/", "configmaps/%00", "configmaps/%C3%A4"] {
+    for path in [
+        "configmaps/UPPER",
+        "configmaps/%20",
+        "configmaps/a%2Fb",
+        "configmaps/..",
+        "configmaps/%2E%2E",
+        "configmaps//a",
+        "configmaps/a/",
+        "configmaps/%00",
+        "configmaps/%C3%A4",
+    ] {
         api.get(path).await?;
     }
     api.put("configmaps/UPPER", &config_map("UPPER")).await?;
@@ -181,7 +244,18 @@ async fn a_wrong_request_changes_nothing(api: &Api) -> Result<()> {
 
 async fn odd_queries_are_refused_or_ignored(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("a")).await?.code(201)?;
-    for query in ["pretty=true", "pretty=nonsense", "unknown=1", "a&b&c", "=", "&&&", "%zz", "resourceVersion=%zz", "limit=%31", "fieldSelector=metadata.name%3Da&fieldSelector=metadata.name%3Db"] {
+    for query in [
+        "pretty=true",
+        "pretty=nonsense",
+        "unknown=1",
+        "a&b&c",
+        "=",
+        "&&&",
+        "%zz",
+        "resourceVersion=%zz",
+        "limit=%31",
+        "fieldSelector=metadata.name%3Da&fieldSelector=metadata.name%3Db",
+    ] {
         api.get(&format!("configmaps?{query}")).await?;
     }
     api.post("configmaps?dryRun=All&unknown=1&pretty=1", &config_map("b")).await?;
@@ -190,7 +264,16 @@ async fn odd_queries_are_refused_or_ignored(api: &Api) -> Result<()> {
 
 async fn broken_deletions_are_refused(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("a")).await?.code(201)?;
-    for body in ["{", "[]", "\"x\"", "5", "{\"gracePeriodSeconds\":\"x\"}", "{\"preconditions\":[]}", "{\"dryRun\":\"All\"}", "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\"}"] {
+    for body in [
+        "{",
+        "[]",
+        "\"x\"",
+        "5",
+        "{\"gracePeriodSeconds\":\"x\"}",
+        "{\"preconditions\":[]}",
+        "{\"dryRun\":\"All\"}",
+        "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\"}",
+    ] {
         let answer = api.send(Method::DELETE, "configmaps/a", &JSON, body).await?;
         ensure!(answer.code >= 400, "{body}: {}", answer.body);
         let answer = api.send(Method::DELETE, "configmaps", &JSON, body).await?;
@@ -201,7 +284,9 @@ async fn broken_deletions_are_refused(api: &Api) -> Result<()> {
 }
 
 async fn a_deeply_nested_body_is_refused(api: &Api) -> Result<()> {
-    let deep = |depth: usize| format!("{{\"metadata\":{{\"name\":\"a\"}},\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+    let deep = |depth: usize| {
+        format!("{{\"metadata\":{{\"name\":\"a\"}},\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth))
+    };
     for depth in [100, 9_000, 20_000] {
         let answer = api.send(Method::POST, "configmaps?dryRun=All", &JSON, deep(depth)).await?;
         api.note(&format!("depth {depth}"), answer.code.into());

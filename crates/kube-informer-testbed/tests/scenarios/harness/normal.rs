@@ -73,7 +73,8 @@ struct Words<'a> {
     generated: Vec<String>,
 }
 
-static UID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static UID: LazyLock<Regex> =
+    LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 /// Times of this run; scenarios themselves write times of 2001.
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+(/\d+)?\b"));
@@ -82,12 +83,15 @@ static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(ms|s|m)$"));
 /// What differs, as Go prints its own structs.
 static GO_DIFF: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)\n@@ .*"));
 /// An object as Go prints it: its fields in the order of the struct.
-static PATCHED: LazyLock<Regex> = LazyLock::new(|| regex(r#"(?s)(patch: Invalid value: |^Invalid value: )"(?:\\?\{\\?"|map\[).*"(: )"#));
+static PATCHED: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"(?s)(patch: Invalid value: |^Invalid value: )"(?:\\?\{\\?"|map\[).*"(: )"#));
 static OLDEST: LazyLock<Regex> = LazyLock::new(|| regex(r"(too old resource version: \S+ )\(\d+\)"));
 static CONTINUE: LazyLock<Regex> = LazyLock::new(|| regex("continue=[A-Za-z0-9_%-]{40,}"));
 /// Versions inside messages and queries.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=|ResourceVersion in (?:the precondition|record) \()(\d+)")
+    regex(
+        r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=|ResourceVersion in (?:the precondition|record) \()(\d+)",
+    )
 });
 
 fn regex(pattern: &str) -> Regex {
@@ -156,10 +160,13 @@ impl Words<'_> {
                         value = self.version(number, place.list).into();
                     }
                 }
-                "continue" if value.as_str().is_some_and(|text| !text.is_empty()) => value = "CONTINUE".into(),
+                "continue" if value.as_str().is_some_and(|text| !text.is_empty()) => {
+                    value = "CONTINUE".into()
+                }
                 // Prose: one scenario tells whether there is any.
                 "columnDefinitions" => {
-                    for column in value.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+                    for column in value.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
+                    {
                         column.remove("description");
                     }
                 }
