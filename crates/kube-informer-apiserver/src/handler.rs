@@ -18,14 +18,13 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::auth::{Tokens, User};
 use crate::body::Body;
-use crate::discovery;
 use crate::negotiate;
 use crate::protobuf;
 use crate::request::{self, Query, Route};
 use crate::status::ApiError;
 
 /// From this size on answers are compressed for those who take it, as on the real server.
-const WORTH_COMPRESSING: u64 = 128 * 1024;
+const WORTH_COMPRESSING: usize = 128 * 1024;
 
 /// What can be set.
 #[derive(Debug, Clone)]
@@ -47,13 +46,12 @@ pub(crate) struct Handler {
 pub(crate) struct Reply {
     status: StatusCode,
     body: Body,
-    text: bool,
+    /// Of the body.
+    media: &'static str,
     warnings: Vec<String>,
     retry_after: Option<u32>,
     /// Watches are sent event by event, never compressed.
     compressible: bool,
-    /// Marked as such in the media type, or clients fall back to the old form.
-    aggregated_discovery: bool,
 }
 
 impl Reply {
@@ -70,16 +68,15 @@ impl Reply {
         Self {
             status,
             body,
-            text: false,
+            media: "application/json",
             warnings: Vec::new(),
             retry_after: None,
             compressible: true,
-            aggregated_discovery: false,
         }
     }
 
     fn text(status: u16, text: impl Into<Bytes>) -> Self {
-        Self { text: true, ..Self::json(status, text) }
+        Self { media: "text/plain; charset=utf-8", ..Self::json(status, text) }
     }
 
     fn with_warnings(self, warnings: Vec<String>) -> Self {
@@ -115,12 +112,12 @@ impl Handler {
             Ok(reply) => reply,
             Err(error) => error.into(),
         };
-        finish(reply, &parts.headers, parts.method == Method::HEAD)
+        finish(reply, &parts.headers, parts.method == Method::HEAD).await
     }
 
     /// Refuses a request that could not be read.
-    pub(crate) fn refuse(&self, parts: &http::request::Parts, error: ApiError) -> Response<Body> {
-        finish(error.into(), &parts.headers, parts.method == Method::HEAD)
+    pub(crate) async fn refuse(&self, parts: &http::request::Parts, error: ApiError) -> Response<Body> {
+        finish(error.into(), &parts.headers, parts.method == Method::HEAD).await
     }
 
     async fn answer(&self, parts: &http::request::Parts, body: &Bytes) -> Result<Reply, ApiError> {
@@ -133,6 +130,12 @@ impl Handler {
             _ => self.tokens.authenticate(&parts.headers)?,
         };
         let query = Query::of(&parts.uri);
+        // A path that does not exist is told before a kind that is not known.
+        if let Route::Resource(target) = &route
+            && self.api.registry.find(&target.group, &target.version, &target.plural).is_none()
+        {
+            return Err(self.nowhere(&target.group, ApiError::unknown_path()));
+        }
         // From here on a body is JSON, whatever it came as.
         let json = match content_type(&parts.headers).as_str() {
             protobuf::MEDIA_TYPE if !body.is_empty() => Some(protobuf::read(body)?.to_string().into()),
@@ -154,24 +157,18 @@ fn content_type(headers: &http::HeaderMap) -> String {
 }
 
 /// Writes the headers; compresses where that is wanted and worth it.
-fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response<Body> {
-    let exact = http_body::Body::size_hint(&reply.body).exact();
-    let big = exact.is_none_or(|size| size > WORTH_COMPRESSING);
-    let gzip = reply.compressible && big && !head && negotiate::takes_gzip(headers);
-    let body = match (head, gzip) {
-        (true, _) => Body::whole(Bytes::new()),
-        (false, true) => reply.body.gzipped(),
-        (false, false) => reply.body,
+async fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response<Body> {
+    let (body, gzip) = match head {
+        true => (Body::whole(Bytes::new()), false),
+        false if reply.compressible && negotiate::takes_gzip(headers) => {
+            reply.body.gzipped_above(WORTH_COMPRESSING).await
+        }
+        false => (reply.body, false),
     };
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
-    let media = match (reply.text, reply.aggregated_discovery) {
-        (true, _) => "text/plain; charset=utf-8",
-        (false, true) => discovery::AGGREGATED,
-        (false, false) => "application/json",
-    };
     let out = response.headers_mut();
-    out.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    out.insert(CONTENT_TYPE, HeaderValue::from_static(reply.media));
     out.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     if gzip {
         out.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -18,6 +18,15 @@ pub(crate) enum Answer {
     Discovery,
 }
 
+/// Whether OpenAPI v2 is to be a message, as client-go asks for it.
+pub(crate) fn takes_openapi_protobuf(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|header| header.to_str().ok());
+    accepted.flat_map(|header| header.split(',')).any(|media| {
+        let media = media.trim();
+        media.starts_with("application/com.github.proto-openapi.spec.v2") && media.contains("+protobuf")
+    })
+}
+
 /// Picks the first form in the Accept header that can be served.
 pub(crate) fn answer(headers: &HeaderMap) -> Result<Answer, ApiError> {
     let mut any = false;

@@ -2,8 +2,8 @@
 //!
 //! What kubectl reads from them: which parameters a patch takes (`fieldValidation`), how lists are merged
 //! by a client-side apply, and the fields that `kubectl explain` prints. Schemas come from the same arena
-//! that decoding uses. Descriptions are left out, for size. There is no OpenAPI v2: kubectl falls back to
-//! it only when v3 fails.
+//! that decoding uses. Descriptions are left out, for size. OpenAPI v2 is there and empty: kubectl asks it
+//! about kinds that v3 does not have, and takes any failure for an answer.
 
 mod paths;
 #[cfg(test)]
@@ -20,6 +20,8 @@ use crate::discovery::priority;
 use crate::kinds::{self, Resource};
 use crate::schema::{ListType, Node, NodeKind, Schema};
 
+const TITLE: &str = "Kubernetes";
+const VERSION: &str = "1.37";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// `/openapi/v3`.
@@ -40,6 +42,21 @@ pub(crate) fn index(resources: &[Arc<Resource>]) -> Value {
         paths.insert(path, json!({ "serverRelativeURL": url }));
     }
     json!({ "paths": paths })
+}
+
+/// `/openapi/v2`, without paths and definitions.
+pub(crate) fn v2() -> Value {
+    json!({ "swagger": "2.0", "info": { "title": TITLE, "version": VERSION }, "paths": {} })
+}
+
+/// The same as a message: field 1 is `swagger`, field 2 `info` with `title` and `version`.
+pub(crate) fn v2_protobuf() -> Vec<u8> {
+    fn field(number: u8, value: &[u8]) -> Vec<u8> {
+        // All lengths here fit one byte.
+        [&[number << 3 | 2, value.len() as u8], value].concat()
+    }
+    let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
+    [field(1, b"2.0"), field(2, &info)].concat()
 }
 
 /// The document of one group version, without the `/openapi/v3` around it.
@@ -63,7 +80,7 @@ pub(crate) fn document(resources: &[Arc<Resource>], group: &str, version: &str) 
     components.done.insert(format!("{META}.Patch"), json!({ "type": "object" }));
     Some(json!({
         "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": "1.37" },
+        "info": { "title": TITLE, "version": VERSION },
         "paths": all_paths,
         "components": { "schemas": components.done },
     }))

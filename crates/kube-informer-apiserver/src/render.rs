@@ -107,6 +107,14 @@ fn coalesce(pieces: impl Iterator<Item = Bytes> + Send) -> impl Iterator<Item = 
     })
 }
 
+/// A `Table` of a `Scale`, which is of no resource of its own.
+pub(crate) fn scale(of: &Resource, scale: Value, form: TableForm) -> Value {
+    let resource =
+        Resource { group: "autoscaling".into(), plural: "scale".into(), custom: None, ..of.clone() };
+    let version = scale.pointer("/metadata/resourceVersion").cloned();
+    table(&resource, &[scale], Some(&json!({ "resourceVersion": version })), form)
+}
+
 /// A `Table` of objects.
 pub(crate) fn table(resource: &Resource, objects: &[Value], meta: Option<&Value>, form: TableForm) -> Value {
     let empty = Value::Object(Map::new());

@@ -84,15 +84,6 @@ impl FieldError {
         Self { kind: FieldErrorKind::Invalid, field, value: Some(value.into()), detail }
     }
 
-    pub(crate) fn type_invalid(
-        field: impl Into<String>,
-        value: impl Into<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
-        let (field, detail) = (field.into(), detail.into());
-        Self { kind: FieldErrorKind::TypeInvalid, field, value: Some(value.into()), detail }
-    }
-
     pub(crate) fn not_supported(field: impl Into<String>, value: impl Into<Value>, valid: &[&str]) -> Self {
         let quoted: Vec<String> = valid.iter().map(|v| format!("{v:?}")).collect();
         Self {

@@ -9,6 +9,8 @@ use crate::request::Route;
 use crate::status::ApiError;
 use crate::{discovery, kinds, openapi};
 
+const AGGREGATED_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
 /// Answered without a token.
 pub(super) fn is_public(path: &str) -> bool {
     let first = path.split('/').nth(1).unwrap_or_default();
@@ -50,7 +52,10 @@ impl Handler {
                     (_, false) => discovery::group_list(&resources),
                 };
                 let mut reply = Reply::value(200, &document);
-                reply.aggregated_discovery = negotiate::answer(asked.headers)? == Answer::Discovery;
+                if negotiate::answer(asked.headers)? == Answer::Discovery {
+                    // Marked as such, or clients fall back to the old form.
+                    reply.media = AGGREGATED_DISCOVERY;
+                }
                 Ok(reply)
             }
             Route::Group(group) => {
@@ -64,6 +69,11 @@ impl Handler {
             Route::Other(path) => match path.as_str() {
                 "/version" => Ok(Reply::value(200, &discovery::version())),
                 "" | "/index.html" => Ok(Reply::value(200, &discovery::root_paths(&resources))),
+                "/openapi/v2" if negotiate::takes_openapi_protobuf(asked.headers) => {
+                    let media = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+                    Ok(Reply { media, ..Reply::json(200, openapi::v2_protobuf()) })
+                }
+                "/openapi/v2" => Ok(Reply::value(200, &openapi::v2())),
                 "/openapi/v3" => Ok(Reply::value(200, &openapi::index(&resources))),
                 path if path.starts_with("/openapi/v3/") => {
                     let mut parts = path.split('/').skip(3);

@@ -296,7 +296,11 @@ impl Handler {
     async fn scale(&self, at: &At<'_>, verb: &str) -> Result<Reply, ApiError> {
         if verb == "get" {
             let stored = self.read(at).await?;
-            return Ok(Reply::value(200, &self.api.scale(&at.resource, &stored)?));
+            let scale = self.api.scale(&at.resource, &stored)?;
+            return match at.answer()? {
+                Answer::Table => Ok(Reply::value(200, &render::scale(&at.resource, scale, at.table_form()?))),
+                _ => Ok(Reply::value(200, &scale)),
+            };
         }
         let options = at.write_options("UpdateOptions")?;
         let options = WriteOptions { patch: verb == "patch", ..options };
@@ -426,7 +430,7 @@ impl At<'_> {
     fn check_media(&self) -> Result<(), ApiError> {
         match content_type(self.asked.headers).as_str() {
             "" | "application/json" | protobuf::MEDIA_TYPE => Ok(()),
-            _ => Err(unknown_format(&["application/json"])),
+            _ => Err(unknown_format(&["application/json", protobuf::MEDIA_TYPE])),
         }
     }
 

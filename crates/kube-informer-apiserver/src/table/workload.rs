@@ -37,6 +37,14 @@ pub(super) fn layout(group: &str, plural: &str) -> Option<Layout> {
             },
             cells: if group == "apps" { replica_set } else { replication_controller },
         },
+        // Of anything that can be scaled.
+        ("autoscaling", "scale") => Layout {
+            columns: const { &[text("Name"), integer("Desired"), integer("Available"), AGE] },
+            cells: |o| {
+                let (wanted, actual) = (o.int("/spec/replicas"), o.int("/status/replicas"));
+                vec![json!(o.name()), json!(wanted), json!(actual), json!(o.age())]
+            },
+        },
         ("apps", "statefulsets") => Layout {
             columns: const { &[NAME, text("Ready"), AGE, wide("Containers"), wide("Images")] },
             cells: stateful_set,
