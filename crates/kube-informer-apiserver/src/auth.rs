@@ -15,11 +15,17 @@ use crate::status::ApiError;
 pub(crate) struct User {
     pub(crate) name: String,
     pub(crate) groups: Vec<String>,
+    /// Empty: none.
+    pub(crate) uid: String,
 }
 
 impl User {
     pub(crate) fn anonymous() -> Self {
-        Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()] }
+        Self {
+            name: "system:anonymous".into(),
+            groups: vec!["system:unauthenticated".into()],
+            uid: String::new(),
+        }
     }
 
     fn admin() -> Self {
@@ -30,19 +36,21 @@ impl User {
     pub(crate) fn named(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|g| (*g).to_owned()).collect();
         groups.push("system:authenticated".into());
-        Self { name: name.into(), groups }
+        Self { name: name.into(), groups, uid: String::new() }
     }
 
-    pub(crate) fn service_account(namespace: &str, name: &str) -> Self {
+    pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
         let of_namespace = format!("system:serviceaccounts:{namespace}");
-        Self::named(
-            &format!("system:serviceaccount:{namespace}:{name}"),
-            &["system:serviceaccounts", &of_namespace],
-        )
+        let name = format!("system:serviceaccount:{namespace}:{name}");
+        Self { uid: uid.into(), ..Self::named(&name, &["system:serviceaccounts", &of_namespace]) }
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "username": self.name, "groups": self.groups })
+        let mut out = json!({ "username": self.name, "groups": self.groups });
+        if !self.uid.is_empty() {
+            out["uid"] = self.uid.clone().into();
+        }
+        out
     }
 }
 
