@@ -133,8 +133,12 @@ async fn creating_in_another_namespace_than_the_path_says_is_refused(api: &Api) 
 
 async fn creating_in_a_missing_namespace_is_refused(api: &Api) -> Result<()> {
     let missing = api.name("missing");
-    api.post(&format!("/api/v1/namespaces/{missing}/configmaps"), &config_map("a")).await?.refused(404, "NotFound")?;
-    api.post(&format!("/apis/apps/v1/namespaces/{missing}/deployments"), &deployment("a")).await?.code(404)?;
+    api.post(&format!("/api/v1/namespaces/{missing}/configmaps"), &config_map("a"))
+        .await?
+        .refused(404, "NotFound")?;
+    api.post(&format!("/apis/apps/v1/namespaces/{missing}/deployments"), &deployment("a"))
+        .await?
+        .code(404)?;
     api.get(&format!("/api/v1/namespaces/{missing}/configmaps")).await?.code(200)?;
     api.get(&format!("/api/v1/namespaces/{missing}/configmaps/a")).await?.code(404)?;
     Ok(())
@@ -158,11 +162,22 @@ async fn kind_and_version_of_the_body_may_be_absent_or_must_fit(api: &Api) -> Re
     api.post("configmaps?dryRun=All", &body(json!({}))).await?.code(201)?;
     api.post("configmaps?dryRun=All", &body(json!({ "kind": "ConfigMap" }))).await?;
     api.post("configmaps?dryRun=All", &body(json!({ "apiVersion": "v1" }))).await?;
-    for (version, kind) in [("v1", "Pod"), ("v2", "ConfigMap"), ("apps/v1", "ConfigMap"), ("v1", "configmap"), ("a/b/c", "ConfigMap"), ("v1", "Nonsense")] {
+    for (version, kind) in [
+        ("v1", "Pod"),
+        ("v2", "ConfigMap"),
+        ("apps/v1", "ConfigMap"),
+        ("v1", "configmap"),
+        ("a/b/c", "ConfigMap"),
+        ("v1", "Nonsense"),
+    ] {
         let fields = json!({ "apiVersion": version, "kind": kind });
         api.post("configmaps?dryRun=All", &body(fields)).await?.refused(400, "BadRequest")?;
     }
-    api.post("apps/v1:deployments?dryRun=All", &json!({ "apiVersion": "apps/v1beta1", "kind": "Deployment" })).await?;
+    api.post(
+        "apps/v1:deployments?dryRun=All",
+        &json!({ "apiVersion": "apps/v1beta1", "kind": "Deployment" }),
+    )
+    .await?;
     Ok(())
 }
 
@@ -188,7 +203,9 @@ async fn unknown_fields_are_dropped_in_silence_on_request(api: &Api) -> Result<(
 
 async fn unknown_fields_are_refused_when_strict(api: &Api) -> Result<()> {
     let json = [("content-type", "application/json")];
-    api.send(Method::POST, "pods?fieldValidation=Strict", &json, UNKNOWN).await?.refused(400, "BadRequest")?;
+    api.send(Method::POST, "pods?fieldValidation=Strict", &json, UNKNOWN)
+        .await?
+        .refused(400, "BadRequest")?;
     api.get("pods/a").await?.code(404)?;
     let clean = config_map("a");
     api.post("configmaps?fieldValidation=Strict", &clean).await?.code(201)?;
@@ -199,7 +216,9 @@ async fn duplicate_fields_are_warned_about_or_refused(api: &Api) -> Result<()> {
     let json = [("content-type", "application/json")];
     api.send(Method::POST, "pods?dryRun=All", &json, DUPLICATE).await?.code(201)?;
     api.send(Method::POST, "pods?dryRun=All&fieldValidation=Ignore", &json, DUPLICATE).await?.code(201)?;
-    api.send(Method::POST, "pods?dryRun=All&fieldValidation=Strict", &json, DUPLICATE).await?.refused(400, "BadRequest")?;
+    api.send(Method::POST, "pods?dryRun=All&fieldValidation=Strict", &json, DUPLICATE)
+        .await?
+        .refused(400, "BadRequest")?;
     Ok(())
 }
 
@@ -214,7 +233,10 @@ async fn the_field_manager_can_be_named(api: &Api) -> Result<()> {
     let long = "m".repeat(129);
     api.post(&format!("configmaps?fieldManager={long}"), &config_map("b")).await?.refused(422, "Invalid")?;
     api.post("configmaps?fieldManager=a%07b", &config_map("c")).await?.refused(422, "Invalid")?;
-    let agent = [("user-agent", "kubectl/v1.37.1 (linux/amd64) kubernetes/abc"), ("content-type", "application/json")];
+    let agent = [
+        ("user-agent", "kubectl/v1.37.1 (linux/amd64) kubernetes/abc"),
+        ("content-type", "application/json"),
+    ];
     api.send(Method::POST, "configmaps", &agent, config_map("d").to_string()).await?.code(201)?;
     Ok(())
 }
@@ -246,7 +268,9 @@ async fn metadata_is_validated(api: &Api) -> Result<()> {
     api.post("configmaps", &with("labels", json!({ "a": "bad value" }))).await?.code(422)?;
     api.post("configmaps", &with("labels", json!({ "a": "x".repeat(64) }))).await?.code(422)?;
     api.post("configmaps", &with("annotations", json!({ "/x": "y" }))).await?.code(422)?;
-    api.post("configmaps", &with("annotations", json!({ "x": "y".repeat(256 * 1024 + 1) }))).await?.code(422)?;
+    api.post("configmaps", &with("annotations", json!({ "x": "y".repeat(256 * 1024 + 1) })))
+        .await?
+        .code(422)?;
     api.post("configmaps", &with("finalizers", json!(["bad finalizer"]))).await?.code(422)?;
     api.post("configmaps", &with("finalizers", json!(["nogroup"]))).await?;
     api.post("configmaps", &with("finalizers", json!(["orphan", "foregroundDeletion"]))).await?;

@@ -79,7 +79,9 @@ async fn accept_picks_the_first_form_that_is_served(api: &Api) -> Result<()> {
     ] {
         api.get_as("configmaps/a", accept).await?;
     }
-    for accept in ["text/html", "application/xml", "application/json;as=Nonsense;g=meta.k8s.io;v=v1", "nonsense"] {
+    for accept in
+        ["text/html", "application/xml", "application/json;as=Nonsense;g=meta.k8s.io;v=v1", "nonsense"]
+    {
         api.get_as("configmaps/a", accept).await?.refused(406, "NotAcceptable")?;
     }
     api.get_as("configmaps/a", "").await?;

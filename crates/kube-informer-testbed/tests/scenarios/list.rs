@@ -70,9 +70,29 @@ async fn labels_are_selected_by_every_operator(api: &Api) -> Result<()> {
         api.post("configmaps", &labelled(name, labels)).await?.code(201)?;
     }
     for selector in [
-        "app=web", "app==web", "app!=web", "app", "!app", "app=", "app%20in%20(web,db)", "app%20notin%20(web)", "app%20in%20()",
-        "app%20in%20(,web)", "size%3E5", "size%3C7", "size%3E=5", "size%3Eabc", "x.io/size=10", "app=web,tier=front", "app,!tier", "%20app%20=%20web%20",
-        "app=web,", "", "app%20notin%20(web,),tier", "app%20in%20(web),tier%20in%20(front,back)", "app=web,app!=web",
+        "app=web",
+        "app==web",
+        "app!=web",
+        "app",
+        "!app",
+        "app=",
+        "app%20in%20(web,db)",
+        "app%20notin%20(web)",
+        "app%20in%20()",
+        "app%20in%20(,web)",
+        "size%3E5",
+        "size%3C7",
+        "size%3E=5",
+        "size%3Eabc",
+        "x.io/size=10",
+        "app=web,tier=front",
+        "app,!tier",
+        "%20app%20=%20web%20",
+        "app=web,",
+        "",
+        "app%20notin%20(web,),tier",
+        "app%20in%20(web),tier%20in%20(front,back)",
+        "app=web,app!=web",
     ] {
         names(api, &format!("configmaps?labelSelector={selector}")).await?;
     }
@@ -80,7 +100,23 @@ async fn labels_are_selected_by_every_operator(api: &Api) -> Result<()> {
 }
 
 async fn nonsense_for_a_label_selector_is_refused(api: &Api) -> Result<()> {
-    for selector in ["=", "a%20b", "a=b=c", "a%20in%20b", "a%20in%20(b", "!", "bad%20key=x", "a=bad%20value", "a=b,,c", "(a)", "UPPER/x/y=1", "a%3E", "-a=b", "a=-b", "%00"] {
+    for selector in [
+        "=",
+        "a%20b",
+        "a=b=c",
+        "a%20in%20b",
+        "a%20in%20(b",
+        "!",
+        "bad%20key=x",
+        "a=bad%20value",
+        "a=b,,c",
+        "(a)",
+        "UPPER/x/y=1",
+        "a%3E",
+        "-a=b",
+        "a=-b",
+        "%00",
+    ] {
         api.get(&format!("configmaps?labelSelector={selector}")).await?;
     }
     api.delete("configmaps?labelSelector=a%20b").await?;
@@ -165,7 +201,9 @@ async fn pages_with_a_selector_do_not_count_the_rest(api: &Api) -> Result<()> {
     api.get(&format!("configmaps?limit=1&labelSelector=in=yes&continue={next}")).await?.code(200)?;
     let first = api.get("configmaps?limit=1&fieldSelector=metadata.name!=a").await?.code(200)?;
     let next = first.next_page();
-    api.get(&format!("configmaps?limit=9&fieldSelector=metadata.name!=a&continue={next}")).await?.code(200)?;
+    api.get(&format!("configmaps?limit=9&fieldSelector=metadata.name!=a&continue={next}"))
+        .await?
+        .code(200)?;
     Ok(())
 }
 
@@ -203,7 +241,10 @@ async fn an_expired_page_is_gone_and_can_be_resumed_inconsistently(api: &Api) ->
     let first = api.get("configmaps?limit=1").await?.code(200)?;
     api.post("configmaps", &config_map("d")).await?.code(201)?;
     server.compact();
-    let gone = api.get(&format!("configmaps?limit=1&continue={}", first.next_page())).await?.refused(410, "Expired")?;
+    let gone = api
+        .get(&format!("configmaps?limit=1&continue={}", first.next_page()))
+        .await?
+        .refused(410, "Expired")?;
     let rest = api.get(&format!("configmaps?continue={}", gone.next_page())).await?.code(200)?;
     let items = rest.body["items"].as_array().map_or(0, Vec::len);
     anyhow::ensure!(items == 3, "b, c and d, not {items}");
@@ -220,7 +261,8 @@ async fn versions_and_how_they_match_are_checked_together(api: &Api) -> Result<(
                 if rv == "0" && matching != "Exact" && matching != "Nonsense" {
                     continue;
                 }
-                api.get(&format!("configmaps?resourceVersion={rv}&resourceVersionMatch={matching}{rest}")).await?;
+                api.get(&format!("configmaps?resourceVersion={rv}&resourceVersionMatch={matching}{rest}"))
+                    .await?;
             }
         }
     }
@@ -233,10 +275,16 @@ async fn an_exact_version_is_listed_as_it_was(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("b")).await?.code(201)?;
     api.delete("configmaps/a").await?.code(200)?;
     for version in [&first, &second] {
-        api.get(&format!("configmaps?resourceVersion={version}&resourceVersionMatch=Exact")).await?.code(200)?;
+        api.get(&format!("configmaps?resourceVersion={version}&resourceVersionMatch=Exact"))
+            .await?
+            .code(200)?;
     }
-    api.get(&format!("configmaps?resourceVersion={second}&resourceVersionMatch=Exact&limit=1")).await?.code(200)?;
-    api.get(&format!("configmaps?resourceVersion={first}&resourceVersionMatch=NotOlderThan")).await?.code(200)?;
+    api.get(&format!("configmaps?resourceVersion={second}&resourceVersionMatch=Exact&limit=1"))
+        .await?
+        .code(200)?;
+    api.get(&format!("configmaps?resourceVersion={first}&resourceVersionMatch=NotOlderThan"))
+        .await?
+        .code(200)?;
     api.get(&format!("configmaps?resourceVersion={first}")).await?.code(200)?;
     Ok(())
 }
@@ -281,7 +329,9 @@ async fn pods_are_listed_as_a_table_with_their_state(api: &Api) -> Result<()> {
         "conditions": [{ "type": "Ready", "status": "True" }],
         "containerStatuses": [{ "name": "main", "ready": true, "restartCount": 0, "image": "nginx:1", "imageID": "", "state": { "running": {} } }] } });
     api.patch("pods/running/status", "merge", &running).await?.code(200)?;
-    api.merge("pods/failed/status", &json!({ "status": { "phase": "Failed", "reason": "Evicted" } })).await?.code(200)?;
+    api.merge("pods/failed/status", &json!({ "status": { "phase": "Failed", "reason": "Evicted" } }))
+        .await?
+        .code(200)?;
     let crashing = json!({ "status": { "phase": "Running", "containerStatuses": [{ "name": "main", "ready": false, "restartCount": 4,
         "image": "nginx:1", "imageID": "", "state": { "waiting": { "reason": "CrashLoopBackOff" } } }] } });
     api.merge("pods/crashing/status", &crashing).await?.code(200)?;
@@ -293,10 +343,14 @@ async fn pods_are_listed_as_a_table_with_their_state(api: &Api) -> Result<()> {
 async fn lists_across_namespaces_hold_what_is_in_each(api: &Api) -> Result<()> {
     let label = api.name("label");
     api.post("configmaps", &labelled("a", json!({ "of": label }))).await?.code(201)?;
-    api.post("/api/v1/namespaces/default/configmaps", &labelled(&api.name("b"), json!({ "of": label }))).await?.code(201)?;
+    api.post("/api/v1/namespaces/default/configmaps", &labelled(&api.name("b"), json!({ "of": label })))
+        .await?
+        .code(201)?;
     api.get(&format!("/api/v1/configmaps?labelSelector=of={label}")).await?.code(200)?;
     let own = &api.namespace;
-    api.get(&format!("/api/v1/configmaps?labelSelector=of={label}&fieldSelector=metadata.namespace={own}")).await?.code(200)?;
+    api.get(&format!("/api/v1/configmaps?labelSelector=of={label}&fieldSelector=metadata.namespace={own}"))
+        .await?
+        .code(200)?;
     Ok(())
 }
 
@@ -304,13 +358,25 @@ async fn a_table_describes_its_columns(api: &Api) -> Result<()> {
     api.post("pods", &pod("a")).await?.code(201)?;
     let table = api.get_as("pods", TABLE).await?.code(200)?;
     let columns = table.body["columnDefinitions"].as_array().cloned().unwrap_or_default();
-    let described = columns.iter().all(|column| column["description"].as_str().is_some_and(|text| !text.is_empty()));
+    let described =
+        columns.iter().all(|column| column["description"].as_str().is_some_and(|text| !text.is_empty()));
     api.note("every column is described", described.into());
     Ok(())
 }
 
 async fn list_options_that_make_no_sense_are_refused(api: &Api) -> Result<()> {
-    for query in ["timeoutSeconds=x", "timeoutSeconds=1&watch=maybe", "watch=false", "watch=0", "allowWatchBookmarks=x", "sendInitialEvents=true", "sendInitialEvents=false&resourceVersionMatch=NotOlderThan", "limit=1&limit=2", "unknown=parameter", "resourceVersion=%2B1"] {
+    for query in [
+        "timeoutSeconds=x",
+        "timeoutSeconds=1&watch=maybe",
+        "watch=false",
+        "watch=0",
+        "allowWatchBookmarks=x",
+        "sendInitialEvents=true",
+        "sendInitialEvents=false&resourceVersionMatch=NotOlderThan",
+        "limit=1&limit=2",
+        "unknown=parameter",
+        "resourceVersion=%2B1",
+    ] {
         api.get(&format!("configmaps?{query}")).await?;
     }
     Ok(())

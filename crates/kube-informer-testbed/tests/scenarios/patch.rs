@@ -29,17 +29,23 @@ scenarios![
 
 async fn a_json_patch_is_done_operation_by_operation(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("a")).await?.code(201)?;
-    api.patch("configmaps/a", "json", &json!([
-        { "op": "test", "path": "/data/key", "value": "value" },
-        { "op": "add", "path": "/data/second", "value": "2" },
-        { "op": "replace", "path": "/data/key", "value": "new" },
-        { "op": "copy", "from": "/data/key", "path": "/data/third" },
-        { "op": "move", "from": "/data/second", "path": "/data/fourth" },
-        { "op": "add", "path": "/metadata/labels", "value": { "a~b": "x" } },
-        { "op": "add", "path": "/metadata/annotations", "value": { "example.com/x": "y" } },
-        { "op": "replace", "path": "/metadata/annotations/example.com~1x", "value": "z" },
-        { "op": "remove", "path": "/metadata/labels" },
-    ])).await?.code(200)?;
+    api.patch(
+        "configmaps/a",
+        "json",
+        &json!([
+            { "op": "test", "path": "/data/key", "value": "value" },
+            { "op": "add", "path": "/data/second", "value": "2" },
+            { "op": "replace", "path": "/data/key", "value": "new" },
+            { "op": "copy", "from": "/data/key", "path": "/data/third" },
+            { "op": "move", "from": "/data/second", "path": "/data/fourth" },
+            { "op": "add", "path": "/metadata/labels", "value": { "a~b": "x" } },
+            { "op": "add", "path": "/metadata/annotations", "value": { "example.com/x": "y" } },
+            { "op": "replace", "path": "/metadata/annotations/example.com~1x", "value": "z" },
+            { "op": "remove", "path": "/metadata/labels" },
+        ]),
+    )
+    .await?
+    .code(200)?;
     let mut many = pod("a");
     many["spec"]["containers"] = json!([{ "name": "a", "image": "a" }, { "name": "b", "image": "b" }]);
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
@@ -93,9 +99,11 @@ async fn malformed_json_patches_are_refused(api: &Api) -> Result<()> {
         r#"[{"op":"add","path":"/data/x","value":1}]"#,
         r#"[{"op":"add","path":"/data","value":"text"}]"#,
     ] {
-        api.send(Method::PATCH, "configmaps/a", &[("content-type", "application/json-patch+json")], body).await?;
+        api.send(Method::PATCH, "configmaps/a", &[("content-type", "application/json-patch+json")], body)
+            .await?;
     }
-    let many: Vec<_> = (0..10_001).map(|_| json!({ "op": "test", "path": "/data/key", "value": "value" })).collect();
+    let many: Vec<_> =
+        (0..10_001).map(|_| json!({ "op": "test", "path": "/data/key", "value": "value" })).collect();
     api.patch("configmaps/a", "json", &many.into()).await?;
     Ok(())
 }
@@ -104,7 +112,12 @@ async fn a_merge_patch_sets_and_removes(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("a")).await?.code(201)?;
     api.merge("configmaps/a", &json!({ "data": { "second": "2", "key": null, "missing": null }, "metadata": { "labels": { "x": "y" } } })).await?.code(200)?;
     api.merge("configmaps/a", &json!({ "data": null })).await?.code(200)?;
-    api.merge("configmaps/a", &json!({ "data": { "again": "1" }, "metadata": { "labels": null, "annotations": {} } })).await?.code(200)?;
+    api.merge(
+        "configmaps/a",
+        &json!({ "data": { "again": "1" }, "metadata": { "labels": null, "annotations": {} } }),
+    )
+    .await?
+    .code(200)?;
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
     // Lists are replaced as a whole.
     let containers = json!([{ "name": "only", "image": "x" }]);
@@ -114,8 +127,24 @@ async fn a_merge_patch_sets_and_removes(api: &Api) -> Result<()> {
 
 async fn merge_patches_that_do_not_fit_are_refused(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("a")).await?.code(201)?;
-    for body in [r#"[]"#, r#""text""#, r#"1"#, r#"null"#, r#"{"#, r#"nonsense"#, r#"{"data":"text"}"#, r#"{"data":{"x":1}}"#, r#"{"data":{"x":{"y":"z"}}}"#, r#"{"metadata":null}"#, r#"{"metadata":{"name":null}}"#, r#"{"kind":"Secret"}"#, r#"{"apiVersion":"v9"}"#, r#"{"kind":null}"#] {
-        api.send(Method::PATCH, "configmaps/a", &[("content-type", "application/merge-patch+json")], body).await?;
+    for body in [
+        r#"[]"#,
+        r#""text""#,
+        r#"1"#,
+        r#"null"#,
+        r#"{"#,
+        r#"nonsense"#,
+        r#"{"data":"text"}"#,
+        r#"{"data":{"x":1}}"#,
+        r#"{"data":{"x":{"y":"z"}}}"#,
+        r#"{"metadata":null}"#,
+        r#"{"metadata":{"name":null}}"#,
+        r#"{"kind":"Secret"}"#,
+        r#"{"apiVersion":"v9"}"#,
+        r#"{"kind":null}"#,
+    ] {
+        api.send(Method::PATCH, "configmaps/a", &[("content-type", "application/merge-patch+json")], body)
+            .await?;
     }
     api.get("configmaps/a").await?;
     Ok(())
@@ -132,12 +161,26 @@ async fn a_strategic_merge_patch_merges_lists_by_their_keys(api: &Api) -> Result
     api.post("apps/v1:deployments", &object).await?.code(201)?;
     let path = "apps/v1:deployments/a";
     let of = |containers: serde_json::Value| json!({ "spec": { "template": { "spec": { "containers": containers } } } });
-    api.patch(path, "strategic-merge", &of(json!([{ "name": "b", "image": "bb" }, { "name": "c", "image": "c" }]))).await?.code(200)?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &of(json!([{ "name": "b", "image": "bb" }, { "name": "c", "image": "c" }])),
+    )
+    .await?
+    .code(200)?;
     api.patch(path, "strategic-merge", &of(json!([{ "name": "a", "env": [{ "name": "Y", "value": "22" }, { "name": "Z", "value": "3" }], "args": ["three"] }]))).await?.code(200)?;
     api.patch(path, "strategic-merge", &of(json!([{ "name": "a", "ports": [{ "containerPort": 81 }, { "containerPort": 80, "protocol": "UDP" }] }]))).await?;
     api.patch(path, "strategic-merge", &json!({ "spec": { "template": { "spec": { "volumes": [{ "name": "v", "emptyDir": null, "configMap": { "name": "x" } }], "nodeSelector": { "a": "b" } } } } })).await?;
-    api.patch(path, "strategic-merge", &json!({ "metadata": { "labels": { "x": "y" }, "annotations": { "p": "q" } } })).await?.code(200)?;
-    api.patch(path, "strategic-merge", &json!({ "metadata": { "labels": { "x": null } } })).await?.code(200)?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &json!({ "metadata": { "labels": { "x": "y" }, "annotations": { "p": "q" } } }),
+    )
+    .await?
+    .code(200)?;
+    api.patch(path, "strategic-merge", &json!({ "metadata": { "labels": { "x": null } } }))
+        .await?
+        .code(200)?;
     Ok(())
 }
 
@@ -151,29 +194,70 @@ async fn strategic_directives_delete_and_replace(api: &Api) -> Result<()> {
     let path = "apps/v1:deployments/a";
     let of = |containers: serde_json::Value| json!({ "spec": { "template": { "spec": { "containers": containers } } } });
     api.patch(path, "strategic-merge", &of(json!([{ "name": "b", "$patch": "delete" }]))).await?.code(200)?;
-    api.patch(path, "strategic-merge", &of(json!([{ "name": "a", "env": [{ "$patch": "replace" }, { "name": "Z", "value": "3" }] }]))).await?.code(200)?;
-    api.patch(path, "strategic-merge", &json!({ "spec": { "strategy": { "$patch": "replace", "type": "Recreate" } } })).await?.code(200)?;
-    api.patch(path, "strategic-merge", &json!({ "spec": { "strategy": { "$retainKeys": ["type"], "type": "RollingUpdate" } } })).await?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &of(json!([{ "name": "a", "env": [{ "$patch": "replace" }, { "name": "Z", "value": "3" }] }])),
+    )
+    .await?
+    .code(200)?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &json!({ "spec": { "strategy": { "$patch": "replace", "type": "Recreate" } } }),
+    )
+    .await?
+    .code(200)?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &json!({ "spec": { "strategy": { "$retainKeys": ["type"], "type": "RollingUpdate" } } }),
+    )
+    .await?;
     api.patch(path, "strategic-merge", &json!({ "metadata": { "labels": { "$patch": "delete" } } })).await?;
-    api.patch(path, "strategic-merge", &of(json!([{ "$patch": "replace" }, { "name": "only", "image": "x" }]))).await?.code(200)?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &of(json!([{ "$patch": "replace" }, { "name": "only", "image": "x" }])),
+    )
+    .await?
+    .code(200)?;
     api.patch(path, "strategic-merge", &of(json!([{ "name": "only", "$patch": "delete" }]))).await?;
     let mut object = config_map("a");
     object["metadata"]["finalizers"] = json!(["example.com/a", "example.com/b"]);
     api.post("configmaps", &object).await?.code(201)?;
-    api.patch("configmaps/a", "strategic-merge", &json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": ["example.com/a"] } })).await?;
-    api.patch("configmaps/a", "strategic-merge", &json!({ "data": { "$patch": "replace", "only": "x" } })).await?;
+    api.patch(
+        "configmaps/a",
+        "strategic-merge",
+        &json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": ["example.com/a"] } }),
+    )
+    .await?;
+    api.patch("configmaps/a", "strategic-merge", &json!({ "data": { "$patch": "replace", "only": "x" } }))
+        .await?;
     Ok(())
 }
 
 async fn strategic_lists_follow_the_order_that_is_asked_for(api: &Api) -> Result<()> {
     let mut object = deployment("a");
-    object["spec"]["template"]["spec"]["containers"] = json!([{ "name": "a", "image": "a" }, { "name": "b", "image": "b" }, { "name": "c", "image": "c" }]);
+    object["spec"]["template"]["spec"]["containers"] =
+        json!([{ "name": "a", "image": "a" }, { "name": "b", "image": "b" }, { "name": "c", "image": "c" }]);
     api.post("apps/v1:deployments", &object).await?.code(201)?;
     let path = "apps/v1:deployments/a";
     let spec = |spec: serde_json::Value| json!({ "spec": { "template": { "spec": spec } } });
-    api.patch(path, "strategic-merge", &spec(json!({ "$setElementOrder/containers": [{ "name": "c" }, { "name": "d" }, { "name": "a" }],
-        "containers": [{ "name": "d", "image": "d" }, { "name": "b", "$patch": "delete" }] }))).await?.code(200)?;
-    api.patch(path, "strategic-merge", &spec(json!({ "$setElementOrder/containers": [{ "name": "a" }, { "name": "c" }, { "name": "d" }] }))).await?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &spec(json!({ "$setElementOrder/containers": [{ "name": "c" }, { "name": "d" }, { "name": "a" }],
+        "containers": [{ "name": "d", "image": "d" }, { "name": "b", "$patch": "delete" }] })),
+    )
+    .await?
+    .code(200)?;
+    api.patch(
+        path,
+        "strategic-merge",
+        &spec(json!({ "$setElementOrder/containers": [{ "name": "a" }, { "name": "c" }, { "name": "d" }] })),
+    )
+    .await?;
     api.patch(path, "strategic-merge", &spec(json!({ "$setElementOrder/containers": [{ "name": "a" }], "containers": [{ "name": "e", "image": "e" }] }))).await?;
     api.patch(path, "strategic-merge", &json!({ "metadata": { "$setElementOrder/finalizers": ["example.com/b", "example.com/a"], "finalizers": ["example.com/a", "example.com/b"] } })).await?;
     Ok(())
@@ -181,23 +265,38 @@ async fn strategic_lists_follow_the_order_that_is_asked_for(api: &Api) -> Result
 
 async fn strategic_merge_of_ports_finalizers_and_conditions(api: &Api) -> Result<()> {
     api.post("services", &service("a")).await?.code(201)?;
-    api.patch("services/a", "strategic-merge", &json!({ "spec": { "ports": [{ "port": 80, "name": "http" }, { "port": 443, "name": "https" }] } })).await?.code(200)?;
-    api.patch("services/a", "strategic-merge", &json!({ "metadata": { "finalizers": ["example.com/a"] } })).await?.code(200)?;
-    api.patch("services/a", "strategic-merge", &json!({ "metadata": { "finalizers": ["example.com/b"] } })).await?.code(200)?;
+    api.patch(
+        "services/a",
+        "strategic-merge",
+        &json!({ "spec": { "ports": [{ "port": 80, "name": "http" }, { "port": 443, "name": "https" }] } }),
+    )
+    .await?
+    .code(200)?;
+    api.patch("services/a", "strategic-merge", &json!({ "metadata": { "finalizers": ["example.com/a"] } }))
+        .await?
+        .code(200)?;
+    api.patch("services/a", "strategic-merge", &json!({ "metadata": { "finalizers": ["example.com/b"] } }))
+        .await?
+        .code(200)?;
     api.post("pods", &pod("a")).await?.code(201)?;
     let condition = |kind: &str, status: &str| json!({ "status": { "conditions": [{ "type": kind, "status": status }] } });
     api.patch("pods/a/status", "strategic-merge", &condition("Ready", "False")).await?.code(200)?;
     api.patch("pods/a/status", "strategic-merge", &condition("Initialized", "True")).await?.code(200)?;
     api.patch("pods/a/status", "strategic-merge", &condition("Ready", "True")).await?.code(200)?;
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
-    api.patch("apps/v1:deployments/a/scale", "strategic-merge", &json!({ "spec": { "replicas": 3 } })).await?;
+    api.patch("apps/v1:deployments/a/scale", "strategic-merge", &json!({ "spec": { "replicas": 3 } }))
+        .await?;
     Ok(())
 }
 
 async fn malformed_strategic_patches_are_refused(api: &Api) -> Result<()> {
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
     for body in [
-        "[]", "null", "1", "nonsense", "",
+        "[]",
+        "null",
+        "1",
+        "nonsense",
+        "",
         r#"{"spec":{"template":{"spec":{"containers":[{"image":"x"}]}}}}"#,
         r#"{"spec":{"template":{"spec":{"containers":"x"}}}}"#,
         r#"{"spec":{"template":{"spec":{"containers":{"name":"x"}}}}}"#,
@@ -211,7 +310,13 @@ async fn malformed_strategic_patches_are_refused(api: &Api) -> Result<()> {
         r#"{"$patch":"delete"}"#,
         r#"{"$patch":"replace"}"#,
     ] {
-        api.send(Method::PATCH, "apps/v1:deployments/a", &[("content-type", "application/strategic-merge-patch+json")], body).await?;
+        api.send(
+            Method::PATCH,
+            "apps/v1:deployments/a",
+            &[("content-type", "application/strategic-merge-patch+json")],
+            body,
+        )
+        .await?;
     }
     api.get("apps/v1:deployments/a").await?;
     Ok(())
@@ -222,10 +327,19 @@ async fn a_patch_with_an_old_version_conflicts(api: &Api) -> Result<()> {
     let with = |version: &str, value: &str| json!({ "metadata": { "resourceVersion": version }, "data": { "key": value } });
     let next = api.merge("configmaps/a", &with(&made.version(), "2")).await?.code(200)?;
     api.merge("configmaps/a", &with(&made.version(), "3")).await?.refused(409, "Conflict")?;
-    api.patch("configmaps/a", "strategic-merge", &with(&made.version(), "3")).await?.refused(409, "Conflict")?;
-    api.patch("configmaps/a", "json", &json!([{ "op": "replace", "path": "/metadata/resourceVersion", "value": made.version() }])).await?;
+    api.patch("configmaps/a", "strategic-merge", &with(&made.version(), "3"))
+        .await?
+        .refused(409, "Conflict")?;
+    api.patch(
+        "configmaps/a",
+        "json",
+        &json!([{ "op": "replace", "path": "/metadata/resourceVersion", "value": made.version() }]),
+    )
+    .await?;
     api.patch("configmaps/a", "strategic-merge", &with(&next.version(), "4")).await?.code(200)?;
-    api.merge("configmaps/a", &json!({ "metadata": { "uid": "11111111-2222-3333-4444-555555555555" } })).await?.refused(409, "Conflict")?;
+    api.merge("configmaps/a", &json!({ "metadata": { "uid": "11111111-2222-3333-4444-555555555555" } }))
+        .await?
+        .refused(409, "Conflict")?;
     api.merge("configmaps/a", &with("nonsense", "5")).await?;
     Ok(())
 }
@@ -241,7 +355,12 @@ async fn a_patch_of_a_missing_object_is_not_found(api: &Api) -> Result<()> {
 
 async fn a_patch_in_an_unknown_format_is_refused(api: &Api) -> Result<()> {
     api.post("configmaps", &config_map("a")).await?.code(201)?;
-    for media in ["application/json", "text/plain", "application/nonsense-patch+json", "application/merge-patch+json; charset=utf-8"] {
+    for media in [
+        "application/json",
+        "text/plain",
+        "application/nonsense-patch+json",
+        "application/merge-patch+json; charset=utf-8",
+    ] {
         api.send(Method::PATCH, "configmaps/a", &[("content-type", media)], r#"{"data":{"x":"y"}}"#).await?;
     }
     api.send(Method::PATCH, "configmaps/a", &[], r#"{"data":{"x":"y"}}"#).await?;
@@ -276,9 +395,15 @@ async fn a_patched_object_is_validated_and_defaulted(api: &Api) -> Result<()> {
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
     let path = "apps/v1:deployments/a";
     api.merge(path, &json!({ "spec": { "replicas": -1 } })).await?.refused(422, "Invalid")?;
-    api.merge(path, &json!({ "spec": { "replicas": null, "strategy": null, "revisionHistoryLimit": null } })).await?.code(200)?;
-    api.merge(path, &json!({ "spec": { "template": { "spec": { "containers": [] } } } })).await?.refused(422, "Invalid")?;
-    api.merge(path, &json!({ "spec": { "template": { "metadata": { "labels": null } } } })).await?.refused(422, "Invalid")?;
+    api.merge(path, &json!({ "spec": { "replicas": null, "strategy": null, "revisionHistoryLimit": null } }))
+        .await?
+        .code(200)?;
+    api.merge(path, &json!({ "spec": { "template": { "spec": { "containers": [] } } } }))
+        .await?
+        .refused(422, "Invalid")?;
+    api.merge(path, &json!({ "spec": { "template": { "metadata": { "labels": null } } } }))
+        .await?
+        .refused(422, "Invalid")?;
     Ok(())
 }
 

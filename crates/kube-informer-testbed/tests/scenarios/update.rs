@@ -56,7 +56,9 @@ async fn an_update_of_an_old_version_conflicts(api: &Api) -> Result<()> {
     api.get("configmaps/a").await?.code(200)?;
     let made = api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
     api.put("apps/v1:deployments/a", &set(made.body.clone(), "/spec/replicas", 2.into())).await?.code(200)?;
-    api.put("apps/v1:deployments/a", &set(made.body, "/spec/replicas", 3.into())).await?.refused(409, "Conflict")?;
+    api.put("apps/v1:deployments/a", &set(made.body, "/spec/replicas", 3.into()))
+        .await?
+        .refused(409, "Conflict")?;
     Ok(())
 }
 
@@ -72,7 +74,8 @@ async fn an_update_without_a_version_wins_where_the_kind_allows_it(api: &Api) ->
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": name }, "rules": null });
     api.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await?.code(201)?;
     let rules = json!([{ "verbs": ["get"], "apiGroups": [""], "resources": ["pods"] }]);
-    api.put(&format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"), &set(role, "/rules", rules)).await?;
+    api.put(&format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"), &set(role, "/rules", rules))
+        .await?;
     let class = json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": api.name("class") }, "provisioner": "x" });
     api.post("/apis/storage.k8s.io/v1/storageclasses", &class).await?.code(201)?;
     let class = set(class, "/metadata/labels", json!({ "a": "b" }));
@@ -95,10 +98,14 @@ async fn an_update_that_changes_nothing_keeps_the_version(api: &Api) -> Result<(
 async fn an_update_of_another_uid_conflicts(api: &Api) -> Result<()> {
     let made = api.post("configmaps", &config_map("a")).await?.code(201)?;
     let other = "11111111-2222-3333-4444-555555555555";
-    api.put("configmaps/a", &set(made.body.clone(), "/metadata/uid", other.into())).await?.refused(409, "Conflict")?;
+    api.put("configmaps/a", &set(made.body.clone(), "/metadata/uid", other.into()))
+        .await?
+        .refused(409, "Conflict")?;
     api.put("configmaps/a", &set(made.body, "/metadata/uid", "".into())).await?.code(200)?;
     let made = api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
-    api.put("apps/v1:deployments/a", &set(made.body, "/metadata/uid", other.into())).await?.refused(409, "Conflict")?;
+    api.put("apps/v1:deployments/a", &set(made.body, "/metadata/uid", other.into()))
+        .await?
+        .refused(409, "Conflict")?;
     Ok(())
 }
 
@@ -107,7 +114,9 @@ async fn an_update_must_be_about_the_object_in_the_path(api: &Api) -> Result<()>
     api.put("configmaps/a", &config_map("b")).await?.refused(400, "BadRequest")?;
     api.put("configmaps/a", &json!({ "kind": "ConfigMap", "apiVersion": "v1" })).await?;
     api.put("configmaps/a", &json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": {} })).await?;
-    api.put("configmaps/a", &set(config_map("a"), "/metadata/namespace", "default".into())).await?.code(400)?;
+    api.put("configmaps/a", &set(config_map("a"), "/metadata/namespace", "default".into()))
+        .await?
+        .code(400)?;
     api.put("configmaps/a", &set(config_map("a"), "/kind", "ServiceAccount".into())).await?.code(400)?;
     api.put("configmaps", &config_map("a")).await?.code(405)?;
     Ok(())
@@ -118,9 +127,14 @@ async fn an_update_of_a_missing_object_is_refused_or_creates_it(api: &Api) -> Re
     let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "a" }, "spec": { "leaseDurationSeconds": 1 } });
     api.put("coordination.k8s.io/v1:leases/a", &lease).await?;
     api.put("coordination.k8s.io/v1:leases/b", &set(lease.clone(), "/metadata/name", "b".into())).await?;
-    let with_version = set(set(lease.clone(), "/metadata/name", "c".into()), "/metadata/resourceVersion", "5".into());
+    let with_version =
+        set(set(lease.clone(), "/metadata/name", "c".into()), "/metadata/resourceVersion", "5".into());
     api.put("coordination.k8s.io/v1:leases/c", &with_version).await?;
-    let with_uid = set(set(lease, "/metadata/name", "d".into()), "/metadata/uid", "11111111-2222-3333-4444-555555555555".into());
+    let with_uid = set(
+        set(lease, "/metadata/name", "d".into()),
+        "/metadata/uid",
+        "11111111-2222-3333-4444-555555555555".into(),
+    );
     api.put("coordination.k8s.io/v1:leases/d", &with_uid).await?;
     api.put("apps/v1:deployments/a", &deployment("a")).await?.code(404)?;
     api.put("apps/v1:deployments/a/status", &deployment("a")).await?.code(404)?;
@@ -132,7 +146,9 @@ async fn the_generation_counts_changes_of_the_spec_only(api: &Api) -> Result<()>
     let path = "apps/v1:deployments/a";
     api.merge(path, &json!({ "metadata": { "labels": { "a": "b" } } })).await?.code(200)?;
     api.merge(path, &json!({ "spec": { "replicas": 3 } })).await?.code(200)?;
-    api.merge(&format!("{path}/status"), &json!({ "status": { "observedGeneration": 2, "replicas": 3 } })).await?.code(200)?;
+    api.merge(&format!("{path}/status"), &json!({ "status": { "observedGeneration": 2, "replicas": 3 } }))
+        .await?
+        .code(200)?;
     api.merge(&format!("{path}/scale"), &json!({ "spec": { "replicas": 4 } })).await?.code(200)?;
     api.merge(path, &json!({ "metadata": { "generation": 99 } })).await?.code(200)?;
     api.post("services", &service("a")).await?.code(201)?;
@@ -149,7 +165,10 @@ async fn an_update_leaves_the_status_alone(api: &Api) -> Result<()> {
     assert_eq!(updated.body["status"].get("replicas"), None);
     let both = set(set(updated.body, "/spec/replicas", 5.into()), "/status", json!({ "replicas": 7 }));
     let status = api.put("apps/v1:deployments/a/status", &both).await?.code(200)?;
-    assert_eq!((status.body["spec"]["replicas"].as_i64(), status.body["status"]["replicas"].as_i64()), (Some(2), Some(7)));
+    assert_eq!(
+        (status.body["spec"]["replicas"].as_i64(), status.body["status"]["replicas"].as_i64()),
+        (Some(2), Some(7))
+    );
     Ok(())
 }
 
@@ -164,19 +183,33 @@ async fn a_dry_update_changes_nothing(api: &Api) -> Result<()> {
 async fn several_managers_share_an_object(api: &Api) -> Result<()> {
     api.post("apps/v1:deployments?fieldManager=maker", &deployment("a")).await?.code(201)?;
     let path = "apps/v1:deployments/a";
-    api.merge(&format!("{path}?fieldManager=scaler"), &json!({ "spec": { "replicas": 2 } })).await?.code(200)?;
-    api.merge(&format!("{path}?fieldManager=labeller"), &json!({ "metadata": { "labels": { "x": "y" }, "finalizers": ["example.com/f"] } })).await?.code(200)?;
+    api.merge(&format!("{path}?fieldManager=scaler"), &json!({ "spec": { "replicas": 2 } }))
+        .await?
+        .code(200)?;
+    api.merge(
+        &format!("{path}?fieldManager=labeller"),
+        &json!({ "metadata": { "labels": { "x": "y" }, "finalizers": ["example.com/f"] } }),
+    )
+    .await?
+    .code(200)?;
     let image = json!({ "spec": { "template": { "spec": { "containers": [{ "name": "main", "image": "nginx:2", "env": [{ "name": "A", "value": "1" }] }] } } } });
     api.patch(&format!("{path}?fieldManager=roller"), "strategic-merge", &image).await?.code(200)?;
-    api.merge(&format!("{path}/status?fieldManager=controller"), &json!({ "status": { "replicas": 2,
-        "conditions": [{ "type": "Available", "status": "True", "reason": "R", "message": "M" }] } })).await?.code(200)?;
+    api.merge(
+        &format!("{path}/status?fieldManager=controller"),
+        &json!({ "status": { "replicas": 2,
+        "conditions": [{ "type": "Available", "status": "True", "reason": "R", "message": "M" }] } }),
+    )
+    .await?
+    .code(200)?;
     Ok(())
 }
 
 async fn managers_that_lose_all_their_fields_disappear(api: &Api) -> Result<()> {
     api.post("configmaps?fieldManager=one", &config_map("a")).await?.code(201)?;
     api.merge("configmaps/a?fieldManager=two", &json!({ "data": { "key": "two" } })).await?.code(200)?;
-    api.merge("configmaps/a?fieldManager=three", &json!({ "data": { "key": null, "other": "x" } })).await?.code(200)?;
+    api.merge("configmaps/a?fieldManager=three", &json!({ "data": { "key": null, "other": "x" } }))
+        .await?
+        .code(200)?;
     api.merge("configmaps/a?fieldManager=three", &json!({ "data": null })).await?.code(200)?;
     Ok(())
 }
@@ -198,8 +231,14 @@ async fn finalizers_cannot_be_added_to_a_deleted_object(api: &Api) -> Result<()>
     object["metadata"]["finalizers"] = json!(["example.com/one", "example.com/two"]);
     api.post("configmaps", &object).await?.code(201)?;
     api.delete("configmaps/a").await?.code(200)?;
-    api.merge("configmaps/a", &json!({ "metadata": { "finalizers": ["example.com/one", "example.com/two", "example.com/three"] } })).await?;
-    api.merge("configmaps/a", &json!({ "metadata": { "finalizers": ["example.com/one"] } })).await?.code(200)?;
+    api.merge(
+        "configmaps/a",
+        &json!({ "metadata": { "finalizers": ["example.com/one", "example.com/two", "example.com/three"] } }),
+    )
+    .await?;
+    api.merge("configmaps/a", &json!({ "metadata": { "finalizers": ["example.com/one"] } }))
+        .await?
+        .code(200)?;
     api.merge("configmaps/a", &json!({ "data": { "still": "possible" } })).await?.code(200)?;
     Ok(())
 }
@@ -219,13 +258,25 @@ async fn the_last_finalizer_removed_by_an_update_ends_the_object(api: &Api) -> R
 
 async fn immutable_fields_stay(api: &Api) -> Result<()> {
     api.post("apps/v1:deployments", &deployment("a")).await?.code(201)?;
-    api.merge("apps/v1:deployments/a", &json!({ "spec": { "selector": { "matchLabels": { "app": "b" } } } })).await?.code(422)?;
+    api.merge("apps/v1:deployments/a", &json!({ "spec": { "selector": { "matchLabels": { "app": "b" } } } }))
+        .await?
+        .code(422)?;
     api.post("pods", &pod("a")).await?.code(201)?;
     api.merge("pods/a", &json!({ "spec": { "hostNetwork": true } })).await?.code(422)?;
     api.merge("pods/a", &json!({ "spec": { "restartPolicy": "Never" } })).await?.code(422)?;
-    api.patch("pods/a", "strategic-merge", &json!({ "spec": { "containers": [{ "name": "main", "image": "nginx:2" }] } })).await?.code(200)?;
+    api.patch(
+        "pods/a",
+        "strategic-merge",
+        &json!({ "spec": { "containers": [{ "name": "main", "image": "nginx:2" }] } }),
+    )
+    .await?
+    .code(200)?;
     api.post("services", &service("a")).await?.code(201)?;
-    api.merge("services/a", &json!({ "spec": { "clusterIP": "10.99.99.99", "clusterIPs": ["10.99.99.99"] } })).await?;
+    api.merge(
+        "services/a",
+        &json!({ "spec": { "clusterIP": "10.99.99.99", "clusterIPs": ["10.99.99.99"] } }),
+    )
+    .await?;
     api.post("secrets", &json!({ "metadata": { "name": "a" }, "type": "example.com/x" })).await?.code(201)?;
     api.merge("secrets/a", &json!({ "type": "example.com/y" })).await?.code(422)?;
     api.post("persistentvolumeclaims", &json!({ "metadata": { "name": "a" }, "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } } })).await?.code(201)?;
@@ -241,7 +292,12 @@ async fn immutable_config_maps_and_secrets_stay(api: &Api) -> Result<()> {
     api.merge("configmaps/a", &json!({ "data": { "key": "new" } })).await?.code(422)?;
     api.merge("configmaps/a", &json!({ "binaryData": { "x": "AA==" } })).await?.code(422)?;
     api.merge("configmaps/a", &json!({ "metadata": { "labels": { "a": "b" } } })).await?.code(200)?;
-    api.post("secrets", &json!({ "metadata": { "name": "a" }, "immutable": true, "stringData": { "a": "b" } })).await?.code(201)?;
+    api.post(
+        "secrets",
+        &json!({ "metadata": { "name": "a" }, "immutable": true, "stringData": { "a": "b" } }),
+    )
+    .await?
+    .code(201)?;
     api.merge("secrets/a", &json!({ "data": { "a": "AA==" } })).await?.code(422)?;
     api.merge("secrets/a", &json!({ "stringData": { "a": "c" }, "immutable": false })).await?.code(422)?;
     Ok(())

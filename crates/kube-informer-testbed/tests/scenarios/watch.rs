@@ -141,7 +141,8 @@ async fn an_object_that_begins_to_match_is_added_and_one_that_stops_is_deleted(a
 
 async fn a_field_selector_is_watched_like_a_label_selector(api: &Api) -> Result<()> {
     let start = api.post("pods", &pod("a")).await?.code(201)?.version();
-    let mut watch = api.watch(&format!("pods?fieldSelector=status.phase=Running&resourceVersion={start}")).await?;
+    let mut watch =
+        api.watch(&format!("pods?fieldSelector=status.phase=Running&resourceVersion={start}")).await?;
     api.merge("pods/a/status", &json!({ "status": { "phase": "Running" } })).await?.code(200)?;
     api.merge("pods/a/status", &json!({ "status": { "phase": "Failed" } })).await?.code(200)?;
     watch.events(2).await?;
@@ -150,7 +151,8 @@ async fn a_field_selector_is_watched_like_a_label_selector(api: &Api) -> Result<
 
 async fn one_object_is_watched_by_its_name(api: &Api) -> Result<()> {
     let start = api.post("configmaps", &config_map("a")).await?.code(201)?.version();
-    let mut by_field = api.watch(&format!("configmaps?fieldSelector=metadata.name=a&resourceVersion={start}")).await?;
+    let mut by_field =
+        api.watch(&format!("configmaps?fieldSelector=metadata.name=a&resourceVersion={start}")).await?;
     // A path to one object is a read, whatever else it says.
     api.get(&format!("configmaps/a?watch=true&resourceVersion={start}")).await?.code(200)?;
     api.post("configmaps", &config_map("b")).await?.code(201)?;
@@ -162,8 +164,12 @@ async fn one_object_is_watched_by_its_name(api: &Api) -> Result<()> {
 async fn the_old_watch_paths_work(api: &Api) -> Result<()> {
     let start = api.post("configmaps", &config_map("a")).await?.code(201)?.version();
     let namespace = &api.namespace;
-    let mut all = api.watch(&format!("/api/v1/watch/namespaces/{namespace}/configmaps?resourceVersion={start}")).await?;
-    let mut one = api.watch(&format!("/api/v1/watch/namespaces/{namespace}/configmaps/a?resourceVersion={start}")).await?;
+    let mut all = api
+        .watch(&format!("/api/v1/watch/namespaces/{namespace}/configmaps?resourceVersion={start}"))
+        .await?;
+    let mut one = api
+        .watch(&format!("/api/v1/watch/namespaces/{namespace}/configmaps/a?resourceVersion={start}"))
+        .await?;
     api.delete("configmaps/a").await?.code(200)?;
     all.events(1).await?;
     one.events(1).await?;
@@ -212,7 +218,15 @@ async fn a_watch_from_the_future_is_too_large_or_waits(api: &Api) -> Result<()> 
 }
 
 async fn nonsense_for_a_watch_is_refused(api: &Api) -> Result<()> {
-    for query in ["resourceVersion=x", "resourceVersion=-1", "labelSelector=a%20b", "fieldSelector=nope=1", "limit=x", "continue=x", "allowWatchBookmarks=x"] {
+    for query in [
+        "resourceVersion=x",
+        "resourceVersion=-1",
+        "labelSelector=a%20b",
+        "fieldSelector=nope=1",
+        "limit=x",
+        "continue=x",
+        "allowWatchBookmarks=x",
+    ] {
         api.watch(&format!("configmaps?timeoutSeconds=1&{query}")).await?;
     }
     Ok(())
@@ -232,7 +246,8 @@ async fn events_come_as_tables(api: &Api) -> Result<()> {
     let start = api.post("configmaps", &config_map("a")).await?.code(201)?.version();
     let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
     let mut watch = api.watch_as(&format!("configmaps?resourceVersion={start}"), table).await?;
-    let mut objects = api.watch_as(&format!("configmaps?includeObject=Object&resourceVersion={start}"), table).await?;
+    let mut objects =
+        api.watch_as(&format!("configmaps?includeObject=Object&resourceVersion={start}"), table).await?;
     api.merge("configmaps/a", &json!({ "data": { "second": "2" } })).await?.code(200)?;
     api.delete("configmaps/a").await?.code(200)?;
     watch.events(2).await?;
@@ -265,9 +280,12 @@ async fn a_change_that_changes_nothing_is_no_event(api: &Api) -> Result<()> {
 async fn watches_across_namespaces_and_kinds(api: &Api) -> Result<()> {
     let label = api.name("label");
     let start = api.post("configmaps", &labelled("a", json!({ "of": label }))).await?.code(201)?.version();
-    let mut everywhere = api.watch(&format!("/api/v1/configmaps?labelSelector=of={label}&resourceVersion={start}")).await?;
+    let mut everywhere =
+        api.watch(&format!("/api/v1/configmaps?labelSelector=of={label}&resourceVersion={start}")).await?;
     let name = api.name("b");
-    api.post("/api/v1/namespaces/default/configmaps", &labelled(&name, json!({ "of": label }))).await?.code(201)?;
+    api.post("/api/v1/namespaces/default/configmaps", &labelled(&name, json!({ "of": label })))
+        .await?
+        .code(201)?;
     api.delete("configmaps/a").await?.code(200)?;
     everywhere.events(2).await?;
     let node = api.name("node");

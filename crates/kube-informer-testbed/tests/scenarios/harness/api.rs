@@ -45,11 +45,23 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Api {
-    pub(crate) async fn new(endpoint: Endpoint, embedded: Option<Arc<Server>>, unique: String) -> Result<Self> {
+    pub(crate) async fn new(
+        endpoint: Endpoint,
+        embedded: Option<Arc<Server>>,
+        unique: String,
+    ) -> Result<Self> {
         let namespace = format!("scn-{unique}");
-        let body = json!({ "metadata": { "name": namespace, "labels": { "kube-informer.dev/test": "true" } } });
+        let body =
+            json!({ "metadata": { "name": namespace, "labels": { "kube-informer.dev/test": "true" } } });
         endpoint.post("/api/v1/namespaces", &body).await?.success()?;
-        Ok(Self { endpoint, embedded, unique, namespace, transcript: Mutex::default(), made: Mutex::default() })
+        Ok(Self {
+            endpoint,
+            embedded,
+            unique,
+            namespace,
+            transcript: Mutex::default(),
+            made: Mutex::default(),
+        })
     }
 
     /// A name that no other scenario has.
@@ -71,7 +83,12 @@ impl Api {
             return short.to_owned();
         }
         match short.split_once(':') {
-            Some((group, rest)) if head.len() < short.len() && !head.contains(':') && group.contains('/') && !group.contains('?') => {
+            Some((group, rest))
+                if head.len() < short.len()
+                    && !head.contains(':')
+                    && group.contains('/')
+                    && !group.contains('?') =>
+            {
                 format!("/apis/{group}/namespaces/{namespace}/{rest}")
             }
             _ => format!("/api/v1/namespaces/{namespace}/{short}"),
@@ -249,8 +266,12 @@ impl Api {
         for path in made.into_iter().rev().chain([namespace]) {
             let deleted = self.endpoint.delete(&format!("{path}?gracePeriodSeconds=0")).await?;
             let body: Value = serde_json::from_slice(&deleted.body).unwrap_or_default();
-            let has = |pointer: &str| body.pointer(pointer).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
-            if has("/metadata/finalizers") && body["kind"] != "CustomResourceDefinition" || body["status"] == "Success" {
+            let has = |pointer: &str| {
+                body.pointer(pointer).and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+            };
+            if has("/metadata/finalizers") && body["kind"] != "CustomResourceDefinition"
+                || body["status"] == "Success"
+            {
                 let nothing = json!({ "metadata": { "finalizers": null } });
                 self.endpoint.merge_patch(&path, &nothing).await?;
             }

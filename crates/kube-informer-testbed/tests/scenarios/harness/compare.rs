@@ -26,7 +26,9 @@ pub(crate) async fn both(test: &str, name: &str, scenario: impl AsyncFn(&Api) ->
     let real = match Cluster::shared().await {
         // Another version, or controllers that act on objects, would be compared with something else.
         Ok(cluster) if cluster.is_existing() || cluster.has_controller_manager() => {
-            Err(Unavailable::not_here("scenarios are compared with a control plane of our own without controllers"))
+            Err(Unavailable::not_here(
+                "scenarios are compared with a control plane of our own without controllers",
+            ))
         }
         other => other,
     };
@@ -59,7 +61,10 @@ async fn embedded() -> Result<Api> {
 }
 
 /// A transcript, and how the scenario's own assertions failed, if they did: the comparison says more.
-async fn run(api: Api, scenario: &impl AsyncFn(&Api) -> Result<()>) -> Result<(Transcript, Option<anyhow::Error>)> {
+async fn run(
+    api: Api,
+    scenario: &impl AsyncFn(&Api) -> Result<()>,
+) -> Result<(Transcript, Option<anyhow::Error>)> {
     let which = if api.embedded.is_some() { "embedded" } else { "real" };
     let result = scenario(&api).await.with_context(|| format!("on the {which} server"));
     let (entries, unique) = api.transcript();

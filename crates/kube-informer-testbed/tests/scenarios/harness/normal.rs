@@ -67,7 +67,8 @@ struct Words<'a> {
     generated: Vec<String>,
 }
 
-static UID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static UID: LazyLock<Regex> =
+    LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 /// Times of this run; scenarios themselves write times of 2001.
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
@@ -78,7 +79,9 @@ static GO_DIFF: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)\n@@ .*"));
 static CONTINUE: LazyLock<Regex> = LazyLock::new(|| regex("continue=[A-Za-z0-9_%-]{40,}"));
 /// Versions inside messages and queries.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=)(\d+)")
+    regex(
+        r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=)(\d+)",
+    )
 });
 
 fn regex(pattern: &str) -> Regex {
@@ -147,10 +150,13 @@ impl Words<'_> {
                         value = self.version(number, place.list).into();
                     }
                 }
-                "continue" if value.as_str().is_some_and(|text| !text.is_empty()) => value = "CONTINUE".into(),
+                "continue" if value.as_str().is_some_and(|text| !text.is_empty()) => {
+                    value = "CONTINUE".into()
+                }
                 // Prose: one scenario tells whether there is any.
                 "columnDefinitions" => {
-                    for column in value.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+                    for column in value.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
+                    {
                         column.remove("description");
                     }
                 }
