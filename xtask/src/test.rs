@@ -57,6 +57,8 @@ enum Step {
     Clippy,
     /// Builds (once) and starts the real control plane for the tests
     ControlPlane,
+    /// The embedded server's tables are what the pinned Kubernetes release gives
+    Kinds,
     /// Unit and integration tests, examples are built
     Tests,
     /// The examples in the API documentation
@@ -83,7 +85,7 @@ impl Step {
     fn limit(self, full: bool) -> Duration {
         match self {
             Step::Fmt | Step::Tidy | Step::Deny => 5 * MINUTE,
-            Step::Clippy | Step::ControlPlane | Step::DocTests | Step::Docs => 30 * MINUTE,
+            Step::Clippy | Step::ControlPlane | Step::Kinds | Step::DocTests | Step::Docs => 30 * MINUTE,
             Step::Tests if full => 75 * MINUTE,
             Step::Tests => 45 * MINUTE,
             // Each command on its own.
@@ -169,6 +171,7 @@ impl Run {
                 self.component(step, "clippy", "clippy", &args).await
             }
             Step::ControlPlane => self.server.start(&mut self.report, step.limit(self.full)).await,
+            Step::Kinds => self.kinds(step).await,
             Step::Tests => {
                 self.tests(step, &["test", "--workspace", "--all-targets", "--no-fail-fast"]).await
             }
@@ -207,6 +210,20 @@ impl Run {
         }
         let command = self.cargo(&["deny", "--offline", "check", "bans", "licenses", "sources"]);
         self.command(Step::Deny, command).await
+    }
+
+    async fn kinds(&mut self, step: Step) -> anyhow::Result<()> {
+        let go = Command::new("go").arg("version").output().await;
+        if !go.is_ok_and(|output| output.status.success()) {
+            self.report.missing(
+                step.name(),
+                "needs Go; install Go 1.26 or newer, and put it on the PATH".to_owned(),
+            );
+            return Ok(());
+        }
+        let mut command = self.cargo(&["run", "--quiet", "--package", "xtask", "--", "kinds", "--check"]);
+        command.stdin(std::process::Stdio::null());
+        self.command(step, command).await
     }
 
     /// A command that counts as one.

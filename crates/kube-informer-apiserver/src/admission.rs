@@ -15,7 +15,7 @@ use crate::schema::{self, Expected};
 use crate::status::{ApiError, FieldError};
 use crate::strategy::admission::Objects;
 use crate::strategy::service::{self, Allocator};
-use crate::{crd, defaults, strategy, validation};
+use crate::{crd, defaults, kinds, strategy, validation};
 
 /// The manager of fields that the server itself writes.
 pub(crate) const OWN_MANAGER: &str = "kube-controller-manager";
@@ -97,6 +97,62 @@ fn cannot_handle(resource: &Resource, kind: &str, why: &str) -> ApiError {
     ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
 }
 
+/// Removes owners that are named twice; returns the warning about it.
+pub(crate) fn deduplicate_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut)?;
+    let (mut kept, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            let uid = text(&owner, "/uid").to_owned();
+            if !twice.contains(&uid) {
+                twice.push(uid);
+            }
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    twice.sort();
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
+             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
+/// What is wrong, without the words that say with what.
+pub(crate) fn why_not(message: &str) -> &str {
+    message
+        .split_once(" cannot be handled as a ")
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .map_or(message, |(_, why)| why)
+}
+
+/// Reads an object of a kind that is only ever posted.
+pub(crate) fn read_kind(group: &str, version: &str, kind: &str, body: &[u8]) -> Result<Value, ApiError> {
+    match kinds::kind(group, version, kind) {
+        Some(schema) => Ok(schema::read_body(&schema, Expected { group, version, kind }, body)?.0),
+        None => parse(kind, body),
+    }
+}
+
+/// Reads the options of a deletion, whichever version they say they are of.
+pub(crate) fn read_delete_options(body: &[u8]) -> Result<Value, ApiError> {
+    let meta = schema::type_meta(body).map_err(ApiError::bad_request)?;
+    if !matches!(meta.kind.as_str(), "" | "DeleteOptions") {
+        return Err(ApiError::bad_request(format!(
+            "no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+            meta.kind, meta.api_version
+        )));
+    }
+    match kinds::definition("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions") {
+        Some(schema) => Ok(schema.decode_slice(body).map_err(ApiError::bad_request)?.0),
+        None => parse("DeleteOptions", body),
+    }
+}
+
 /// JSON that must be an object.
 pub(crate) fn parse(kind: &str, body: &[u8]) -> Result<Value, ApiError> {
     let unrecognized = |why: &str| {
@@ -153,7 +209,9 @@ pub(crate) fn admit(
 ) -> Result<(), ApiError> {
     default(resource, object);
     // Empty fields are absent ones, to the owners of fields too.
+    let sent = object.clone();
     normalise(resource, object);
+    keep_empty(&sent, object);
     // Ownership is about what the client sent and the defaults, not about what the server adds below.
     own(resource, object, writer);
     match writer.old {
@@ -181,30 +239,20 @@ pub(crate) fn admit(
         let others = (around.definitions)();
         let before = object.clone();
         object["status"] = crd::status(object, &others, &crate::api::seconds(writer.now));
-        let server =
-            Writer { manager: "kube-apiserver", part: Part::Status, old: Some(&before), ..*writer };
+        let server = Writer { manager: "kube-apiserver", part: Part::Status, old: Some(&before), ..*writer };
         own(resource, object, &server);
     }
     Ok(())
 }
 
 /// Sets `managedFields`.
-fn own(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
+pub(crate) fn own(resource: &Resource, object: &mut Value, writer: &Writer<'_>) {
     let now = crate::api::seconds(writer.now);
     let api_version = resource.api_version();
     let subresource = writer.part.name();
     let write = Write { manager: writer.manager, api_version: &api_version, subresource, now: &now };
     let resets = managed_fields::reset_fields(resource, subresource);
-    // A create owns what it adds to the kind's zero value.
-    let zero = match (writer.old, &resource.schema, &resource.custom) {
-        (None, Some(schema), None) => {
-            let mut zero = serde_json::json!({ "kind": resource.kind, "apiVersion": api_version });
-            schema.normalise(&mut zero);
-            Some(zero)
-        }
-        _ => None,
-    };
-    managed_fields::update(writer.old.or(zero.as_ref()), object, write, resets, resource.schema.as_ref());
+    managed_fields::update(writer.old, object, write, resets, resource.schema.as_ref());
 }
 
 fn default(resource: &Resource, object: &mut Value) {
@@ -256,7 +304,27 @@ fn refuse(resource: &Resource, object: &Value, errors: &[FieldError]) -> Result<
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, text(object, "/metadata/name"), errors))
+    // Events have one internal group.
+    let group = crate::convert::storage_group(resource);
+    Err(ApiError::invalid(group, &resource.kind, text(object, "/metadata/name"), errors))
+}
+
+/// Puts back empty lists and maps where Go writes null for absent ones: whoever sends them owns them.
+fn keep_empty(sent: &Value, object: &mut Value) {
+    match (sent, object) {
+        (Value::Object(sent), Value::Object(map)) => {
+            for (key, value) in map.iter_mut() {
+                if let Some(sent) = sent.get(key) {
+                    keep_empty(sent, value);
+                }
+            }
+        }
+        (Value::Array(sent), null @ Value::Null) if sent.is_empty() => *null = Value::Array(Vec::new()),
+        (Value::Object(sent), null @ Value::Null) if sent.is_empty() => {
+            *null = Value::Object(Default::default())
+        }
+        _ => {}
+    }
 }
 
 /// What Go leaves out when it writes.

@@ -21,7 +21,7 @@ pub(crate) use self::delete::{DeleteOptions, Deleted};
 use self::identity::Identity;
 pub(crate) use self::identity::seconds;
 pub(crate) use self::subresource::Part;
-pub(crate) use self::write::WriteOptions;
+pub(crate) use self::write::{WriteOptions, identify};
 use crate::kinds::Resource;
 use crate::object::{self, Stored};
 use crate::registry::{Registry, bucket_of};

@@ -17,6 +17,9 @@ pub(crate) struct User {
     pub(crate) groups: Vec<String>,
 }
 
+/// The group of everybody who has said who they are.
+const AUTHENTICATED: &str = "system:authenticated";
+
 impl User {
     pub(crate) fn anonymous() -> Self {
         Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()] }
@@ -29,7 +32,9 @@ impl User {
     /// A user with a token.
     pub(crate) fn named(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|g| (*g).to_owned()).collect();
-        groups.push("system:authenticated".into());
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.into());
+        }
         Self { name: name.into(), groups }
     }
 
@@ -72,6 +77,11 @@ impl Tokens {
             None if self.required => Err(ApiError::unauthorized()),
             None => Ok(User::admin()),
         }
+    }
+
+    /// A token is shown, and it is not one of ours.
+    pub(crate) fn is_wrong(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(AUTHORIZATION) && self.authenticate(headers).is_err()
     }
 
     pub(crate) fn user(&self, token: &str) -> Option<User> {

@@ -35,12 +35,26 @@ impl Body {
         Self(Kind::Faulty(Box::new(made)))
     }
 
-    /// The same, compressed on the way.
-    pub(crate) fn gzipped(self) -> Self {
+    /// The same, compressed on the way if there is more of it than `size`; and whether it is. Takes that
+    /// much of a stream to find out.
+    pub(crate) async fn gzipped_above(self, size: usize) -> (Self, bool) {
         match self.0 {
-            Kind::Whole(bytes) => Self::whole(gzip(std::iter::once(bytes.unwrap_or_default()))),
-            Kind::Stream(pieces) => Self::stream(gzip_stream(pieces)),
-            faulty @ Kind::Faulty(_) => Self(faulty),
+            Kind::Whole(Some(bytes)) if bytes.len() > size => {
+                (Self::whole(gzip(std::iter::once(bytes))), true)
+            }
+            Kind::Stream(mut pieces) => {
+                let (mut taken, mut length) = (Vec::new(), 0);
+                while let Some(piece) = pieces.next().await {
+                    length += piece.len();
+                    taken.push(piece);
+                    if length > size {
+                        let all = futures_util::stream::iter(taken).chain(pieces);
+                        return (Self::stream(gzip_stream(Box::pin(all))), true);
+                    }
+                }
+                (Self::whole(taken.concat()), false)
+            }
+            other => (Self(other), false),
         }
     }
 }
@@ -176,7 +190,9 @@ mod tests {
     use super::*;
 
     async fn unzipped(body: Body) -> Vec<u8> {
-        let bytes = body.gzipped().collect().await.unwrap().to_bytes();
+        let (body, compressed) = body.gzipped_above(100).await;
+        assert!(compressed);
+        let bytes = body.collect().await.unwrap().to_bytes();
         let mut out = Vec::new();
         flate2::read::GzDecoder::new(&*bytes).read_to_end(&mut out).unwrap();
         out
@@ -188,5 +204,16 @@ mod tests {
         let plain: Vec<u8> = pieces.concat();
         assert_eq!(unzipped(Body::whole(plain.clone())).await, plain);
         assert_eq!(unzipped(Body::stream(futures_util::stream::iter(pieces))).await, plain);
+    }
+
+    #[tokio::test]
+    async fn short_bodies_are_left_as_they_are() {
+        let pieces = || futures_util::stream::iter((0..10).map(|i| Bytes::from(i.to_string())));
+        for body in [Body::whole("0123456789"), Body::stream(pieces()), Body::whole("")] {
+            let (body, compressed) = body.gzipped_above(10).await;
+            assert!(!compressed);
+            let bytes = body.collect().await.unwrap().to_bytes();
+            assert!(bytes.is_empty() || bytes == "0123456789");
+        }
     }
 }

@@ -61,8 +61,6 @@ pub(crate) use validate::{validate, validate_status};
 /// What one version of a CustomResourceDefinition adds to a [`crate::kinds::Resource`].
 #[derive(Debug, Default)]
 pub(crate) struct CustomResource {
-    /// `foos.example.com`: the definition that it comes from.
-    pub(crate) definition: String,
     /// Whether `status` is written through its own subresource.
     pub(crate) status: bool,
     pub(crate) scale: Option<ScalePaths>,

@@ -18,9 +18,6 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::{Resource, Subresource};
 
-/// The content type of [`aggregated`].
-pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
 /// `/api`. The address is what clients reach this server by.
 pub(crate) fn api_versions(address: &str) -> Value {
     json!({

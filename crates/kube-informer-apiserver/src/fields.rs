@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::schema::Quantity;
+
 /// The value at `path`, unless it is absent or null.
 pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, name| value.get(name)).filter(|v| !v.is_null())
@@ -114,7 +116,7 @@ pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
         }
         (Some(Value::String(x)), Some(Value::String(y))) if x != y => {
             // Only amounts are written in more than one way: "1" is "1000m".
-            match (crate::quantity::parse(x), crate::quantity::parse(y)) {
+            match (Quantity::parse(x).ok(), Quantity::parse(y).ok()) {
                 (Some(x), Some(y)) => x == y,
                 _ => false,
             }

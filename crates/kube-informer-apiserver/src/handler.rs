@@ -18,14 +18,13 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::auth::{Tokens, User};
 use crate::body::Body;
-use crate::discovery;
 use crate::negotiate;
 use crate::protobuf;
 use crate::request::{self, Query, Route};
 use crate::status::ApiError;
 
 /// From this size on answers are compressed for those who take it, as on the real server.
-const WORTH_COMPRESSING: u64 = 128 * 1024;
+const WORTH_COMPRESSING: usize = 128 * 1024;
 
 /// What can be set.
 #[derive(Debug, Clone)]
@@ -87,6 +86,9 @@ impl Reply {
 
 impl From<ApiError> for Reply {
     fn from(error: ApiError) -> Self {
+        if error.plain {
+            return Self::text(error.code, error.message);
+        }
         let mut reply = Self::value(error.code, &error.to_json());
         reply.retry_after = error.retry_after;
         reply
@@ -110,19 +112,21 @@ impl Handler {
             Ok(reply) => reply,
             Err(error) => error.into(),
         };
-        finish(reply, &parts.headers, parts.method == Method::HEAD)
+        finish(reply, &parts.headers, parts.method == Method::HEAD).await
     }
 
     /// Refuses a request that could not be read.
-    pub(crate) fn refuse(&self, parts: &http::request::Parts, error: ApiError) -> Response<Body> {
-        finish(error.into(), &parts.headers, parts.method == Method::HEAD)
+    pub(crate) async fn refuse(&self, parts: &http::request::Parts, error: ApiError) -> Response<Body> {
+        finish(error.into(), &parts.headers, parts.method == Method::HEAD).await
     }
 
     async fn answer(&self, parts: &http::request::Parts, body: &Bytes) -> Result<Reply, ApiError> {
         let route = request::route(parts.uri.path())?;
         let user = match &route {
             // Load balancers ask without a token.
-            Route::Other(path) if documents::is_public(path) => User::anonymous(),
+            Route::Other(path) if documents::is_public(path) && !self.tokens.is_wrong(&parts.headers) => {
+                User::anonymous()
+            }
             _ => self.tokens.authenticate(&parts.headers)?,
         };
         let query = Query::of(&parts.uri);
@@ -153,14 +157,13 @@ fn content_type(headers: &http::HeaderMap) -> String {
 }
 
 /// Writes the headers; compresses where that is wanted and worth it.
-fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response<Body> {
-    let exact = http_body::Body::size_hint(&reply.body).exact();
-    let big = exact.is_none_or(|size| size > WORTH_COMPRESSING);
-    let gzip = reply.compressible && big && !head && negotiate::takes_gzip(headers);
-    let body = match (head, gzip) {
-        (true, _) => Body::whole(Bytes::new()),
-        (false, true) => reply.body.gzipped(),
-        (false, false) => reply.body,
+async fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response<Body> {
+    let (body, gzip) = match head {
+        true => (Body::whole(Bytes::new()), false),
+        false if reply.compressible && negotiate::takes_gzip(headers) => {
+            reply.body.gzipped_above(WORTH_COMPRESSING).await
+        }
+        false => (reply.body, false),
     };
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;

@@ -85,7 +85,13 @@ impl Housekeeper {
     /// Remembers what waits for us; collects what has lost all its owners.
     fn look(&mut self, bucket: &BucketId, object: &Arc<Stored>) {
         if object.deleting {
-            self.waiting.insert(object.uid.clone(), (bucket.clone(), object.key.clone()));
+            // A pod that only waits for its kubelet is none of our business: looking at thousands of them
+            // after every change would cost more than all else.
+            if is_ours(bucket, object) {
+                self.waiting.insert(object.uid.clone(), (bucket.clone(), object.key.clone()));
+            } else {
+                self.waiting.remove(&object.uid);
+            }
         } else if !object.owners.is_empty()
             && object.owners.iter().all(|uid| self.api.store.by_uid(uid).is_none())
         {
@@ -204,6 +210,16 @@ impl Housekeeper {
 
 fn background() -> DeleteOptions {
     DeleteOptions::propagating("Background")
+}
+
+/// Whether the end of a deletion depends on us.
+fn is_ours(bucket: &BucketId, object: &Stored) -> bool {
+    if matches!(bucket.1.as_str(), "namespaces" | "customresourcedefinitions") {
+        return true;
+    }
+    let value = object.value();
+    let ours = ["orphan", "foregroundDeletion"].iter().chain(&PROTECTIONS);
+    ours.into_iter().any(|finalizer| has_finalizer(&value, finalizer))
 }
 
 fn has_finalizer(object: &Value, name: &str) -> bool {

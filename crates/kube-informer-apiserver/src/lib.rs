@@ -38,7 +38,6 @@ mod defaults;
 mod fields;
 mod managed_fields;
 mod patch;
-mod quantity;
 mod strategy;
 mod validation;
 
@@ -62,3 +61,8 @@ pub use self::body::Body;
 pub use self::server::{Builder, Server, ServerError, Stats};
 pub use self::service::Service;
 pub use self::simulator::Simulation;
+
+/// What the README shows works.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

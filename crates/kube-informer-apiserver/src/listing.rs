@@ -19,6 +19,7 @@ use crate::request::{self, Query};
 use crate::schema;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, Cause, FieldError};
+use crate::store::{Ask, Listing};
 use crate::watch::{Selection, Start};
 
 /// How long a read waits for a version that is still to come.
@@ -71,6 +72,11 @@ pub(crate) fn selection(
     let custom: Vec<String> = custom.map(|field| field.name.clone()).collect();
     let fields = fields.map(|fields| fields.for_resource(resource, &custom));
     let fields = fields.transpose().map_err(bad)?;
+    if !name.is_empty()
+        && fields.as_ref().and_then(FieldSelector::exact_name).is_some_and(|exact| exact != name)
+    {
+        return Err(bad("fieldSelector metadata.name doesn't match requested name".to_owned()));
+    }
     let name = (!name.is_empty()).then(|| name.to_owned());
     Ok(Selection { prefix: prefix(namespace), name, labels, fields })
 }
@@ -163,7 +169,15 @@ pub(crate) async fn page(
     check(matching, asked, token, query)?;
     let limit = query.number("limit")?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let bucket = bucket_of(resource);
-    let at = |version: u64| api.store.list_at(&bucket, &selection.prefix, version);
+    let matches = |object: &Stored| selection.matches(object);
+    let part = |revision: Option<u64>, from: &str, limit: usize| {
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        let selects: Option<&dyn Fn(&Stored) -> bool> =
+            if selection.is_whole() { None } else { Some(&matches) };
+        let ask = Ask { prefix: &selection.prefix, from, revision, limit, selects };
+        api.store.page(&bucket, &ask).map(|(listing, left)| page_of(listing, left, selection))
+    };
+    let expired = |_| ApiError::expired("The resourceVersion for the provided list is too old.");
     if !token.is_empty() {
         let (version, from) = read_token(token)?;
         if !asked.is_empty() && asked != "0" {
@@ -171,35 +185,21 @@ pub(crate) async fn page(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let listing = match version {
-            Some(version) => at(version).map_err(|_| expired_continue(&from))?,
-            None => api.store.list(&bucket, &selection.prefix),
-        };
         let start = selection.prefix.clone() + &from;
-        let rest = listing.objects.into_iter().filter(|o| o.key >= start).collect();
-        return Ok(cut(rest, listing.revision, limit, selection));
+        return part(version, &start, limit).map_err(|_| expired_continue(&from));
     }
     let version = version(asked)
         .map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message)))?;
-    // "Any version" is answered from the cache there, which does not page.
-    if matches!(version, Some(0)) {
-        let listing = api.store.list(&bucket, &selection.prefix);
-        return Ok(cut(listing.objects, listing.revision, 0, selection));
-    }
-    let listing = match version {
-        None => api.store.list(&bucket, &selection.prefix),
+    match version {
+        // "Any version" is answered from the cache there, which does not page.
+        Some(0) => part(None, "", 0).map_err(expired),
+        None => part(None, "", limit).map_err(expired),
         Some(version) => {
             reach(api, version).await?;
             let exactly = matching == "Exact" || (matching.is_empty() && limit > 0);
-            if exactly {
-                at(version)
-                    .map_err(|_| ApiError::expired("The resourceVersion for the provided list is too old."))?
-            } else {
-                api.store.list(&bucket, &selection.prefix)
-            }
+            part(exactly.then_some(version), "", limit).map_err(expired)
         }
-    };
-    Ok(cut(listing.objects, listing.revision, limit, selection))
+    }
 }
 
 fn check(matching: &str, asked: &str, token: &str, query: &Query) -> Result<(), ApiError> {
@@ -226,13 +226,8 @@ fn check(matching: &str, asked: &str, token: &str, query: &Query) -> Result<(), 
     invalid(&errors)
 }
 
-fn cut(objects: Vec<Arc<Stored>>, revision: u64, limit: usize, selection: &Selection) -> Page {
-    let mut selected = objects.into_iter().filter(|o| selection.matches(o));
-    if limit == 0 {
-        return Page { objects: selected.collect(), revision, next: None, remaining: None };
-    }
-    let objects: Vec<_> = selected.by_ref().take(limit).collect();
-    let left = selected.count();
+fn page_of(listing: Listing, left: usize, selection: &Selection) -> Page {
+    let Listing { objects, revision } = listing;
     let last = objects.last().filter(|_| left > 0);
     let next = last.map(|last| {
         // The smallest key after the last one.

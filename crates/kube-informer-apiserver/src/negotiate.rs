@@ -18,8 +18,6 @@ pub(crate) enum Answer {
     Discovery,
 }
 
-const SUPPORTED: &str = "application/json, application/json;stream=watch";
-
 /// Whether OpenAPI v2 is to be a message, as client-go asks for it.
 pub(crate) fn takes_openapi_protobuf(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|header| header.to_str().ok());
@@ -42,7 +40,7 @@ pub(crate) fn answer(headers: &HeaderMap) -> Result<Answer, ApiError> {
         }
     }
     if any {
-        let message = format!("only the following media types are accepted: {SUPPORTED}");
+        let message = "406: Not Acceptable\n\nAvailable representations: application/json";
         return Err(ApiError::not_acceptable(message));
     }
     Ok(Answer::Object)
@@ -51,7 +49,7 @@ pub(crate) fn answer(headers: &HeaderMap) -> Result<Answer, ApiError> {
 fn media_range(range: &str) -> Option<Answer> {
     let mut parts = range.split(';').map(str::trim);
     let media = parts.next()?.to_ascii_lowercase();
-    if !matches!(media.as_str(), "application/json" | "application/*" | "*/*") {
+    if !matches!(media.as_str(), "application/json" | "*/*") {
         return None;
     }
     let mut form = Answer::Object;
@@ -63,7 +61,7 @@ fn media_range(range: &str) -> Option<Answer> {
             ("as", "APIGroupDiscoveryList") => form = Answer::Discovery,
             ("as", _) => return None,
             // Other versions of these forms are not spoken.
-            ("v", "v1beta1" | "v2beta1") => return None,
+            ("v", version) if !matches!(version, "v1" | "v2") => return None,
             ("q", "0" | "0.0") => return None,
             _ => {}
         }

@@ -53,7 +53,7 @@ impl From<PatchError> for ApiError {
                 error
             }
             PatchError::TooLarge(why) => {
-                Self::new(413, "RequestEntityTooLarge", format!("Request entity is too large: {why}"))
+                Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
             }
             PatchError::Failed(why) => Self::new(500, "", why),
         }

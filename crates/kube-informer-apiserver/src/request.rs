@@ -95,7 +95,10 @@ pub(crate) struct Query(BTreeMap<String, String>);
 impl Query {
     pub(crate) fn of(uri: &Uri) -> Self {
         let mut all = BTreeMap::new();
-        for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+        // What is badly escaped is left out, as Go does.
+        let pairs =
+            uri.query().unwrap_or_default().split('&').filter(|pair| !pair.contains(';') && is_escaped(pair));
+        for (key, value) in pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes())) {
             all.entry(key.into_owned()).or_insert_with(|| value.into_owned());
         }
         Self(all)
@@ -127,6 +130,12 @@ impl Query {
     pub(crate) fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
+}
+
+/// Every percent sign starts an escape.
+fn is_escaped(text: &str) -> bool {
+    let hex = |digits: &str| digits.len() >= 2 && digits.bytes().take(2).all(|b| b.is_ascii_hexdigit());
+    text.split('%').skip(1).all(hex)
 }
 
 /// A version as Go reads it: digits and nothing else.

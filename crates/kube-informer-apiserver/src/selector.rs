@@ -12,5 +12,5 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fields::{FieldSelector, FieldTerm, field_values, selectable_fields};
+pub(crate) use fields::{FieldSelector, field_values};
 pub(crate) use labels::LabelSelector;

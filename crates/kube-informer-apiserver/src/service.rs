@@ -75,12 +75,12 @@ impl Service {
         let body = match Limited::new(body, limit).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
-                return self.handler.refuse(&parts, ApiError::too_large(limit));
+                return self.handler.refuse(&parts, ApiError::too_large(limit)).await;
             }
             // The client is gone, or its body makes no sense.
             Err(error) => {
                 let error = ApiError::bad_request(format!("reading the request's body failed: {error}"));
-                return self.handler.refuse(&parts, error);
+                return self.handler.refuse(&parts, error).await;
             }
         };
         self.handler.handle(Request::from_parts(parts, body)).await

@@ -19,6 +19,8 @@ pub(crate) struct ApiError {
     pub(crate) retry_after: Option<u32>,
     /// A `continue` token that goes on without consistency.
     pub(crate) next_page: Option<String>,
+    /// Sent as text, not as a `Status`.
+    pub(crate) plain: bool,
 }
 
 /// What the error is about.
@@ -79,15 +81,6 @@ impl FieldError {
     ) -> Self {
         let (field, detail) = (field.into(), detail.into());
         Self { kind: FieldErrorKind::Invalid, field, value: Some(value.into()), detail }
-    }
-
-    pub(crate) fn type_invalid(
-        field: impl Into<String>,
-        value: impl Into<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
-        let (field, detail) = (field.into(), detail.into());
-        Self { kind: FieldErrorKind::TypeInvalid, field, value: Some(value.into()), detail }
     }
 
     pub(crate) fn not_supported(field: impl Into<String>, value: impl Into<Value>, valid: &[&str]) -> Self {
@@ -171,7 +164,15 @@ pub(crate) fn qualified(group: &str, name: &str) -> String {
 
 impl ApiError {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after: None, next_page: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            next_page: None,
+            plain: false,
+        }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -194,10 +195,34 @@ impl ApiError {
         Self::new(409, "AlreadyExists", message).about(group, plural, name)
     }
 
+    /// The same, of an object that asked for a generated name.
+    pub(crate) fn generated_name_exists(group: &str, plural: &str, name: &str) -> Self {
+        let mut error = Self::already_exists(group, plural, name);
+        error.message.push_str(", the server was not able to generate a unique name for the object");
+        error.retry_after = Some(1);
+        error
+    }
+
     pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
         Self::new(409, "Conflict", message).about(group, plural, name)
+    }
+
+    /// A deletion that asked for another object.
+    pub(crate) fn precondition(
+        resource: &Resource,
+        name: &str,
+        what: &str,
+        wanted: &str,
+        found: &str,
+    ) -> Self {
+        let hint = if what == "UID" { "deleted and then recreated" } else { "modified" };
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
+             The object might have been {hint}"
+        );
+        Self::conflict(&resource.group, &resource.kind, name, &why)
     }
 
     /// A conflict that the storage found, which names where it keeps the object.
@@ -207,6 +232,19 @@ impl ApiError {
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
         );
         Self::conflict(&resource.group, &resource.plural, name, &why)
+    }
+
+    /// 422: what a patch made of an object cannot be read as one.
+    pub(crate) fn unreadable_patch(patched: &Value, why: &str) -> Self {
+        let error = FieldError::invalid("patch", patched.to_string(), why);
+        Self::invalid("", "", "", &[error])
+    }
+
+    /// 415 as the router says it, before anybody has looked at the resource.
+    pub(crate) fn unroutable_media_type() -> Self {
+        let mut error = Self::unsupported_media_type("415: Unsupported Media Type");
+        error.details = Some(Box::default());
+        error
     }
 
     /// 500 without a reason: what an error becomes that nobody made for clients.
@@ -259,6 +297,13 @@ impl ApiError {
         error
     }
 
+    /// The path belongs to no group of this server: what Go's router says.
+    pub(crate) fn page_not_found() -> Self {
+        let mut error = Self::new(404, "NotFound", "404 page not found\n");
+        error.plain = true;
+        error
+    }
+
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         let mut error = Self::new(405, "MethodNotAllowed", message);
@@ -267,7 +312,9 @@ impl ApiError {
     }
 
     pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
-        Self::new(406, "NotAcceptable", message)
+        let mut error = Self::new(406, "NotAcceptable", message);
+        error.details = Some(Box::default());
+        error
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
@@ -275,7 +322,7 @@ impl ApiError {
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
-        let message = format!("Request entity is too large: limit is {limit}");
+        let message = format!("Request entity too large: limit is {limit}");
         Self::new(413, "RequestEntityTooLarge", message)
     }
 
@@ -326,7 +373,9 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
         ("", "endpoints") => "services/endpoints".to_owned(),
         ("", "replicationcontrollers") => "controllers".to_owned(),
         ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
-        (group, plural) if resource.custom.is_some() || group == "apiextensions.k8s.io" => format!("{group}/{plural}"),
+        (group, plural) if resource.custom.is_some() || group == "apiextensions.k8s.io" => {
+            format!("{group}/{plural}")
+        }
         (_, plural) => plural.to_owned(),
     };
     match namespace {

@@ -62,6 +62,20 @@ pub(crate) struct Listing {
     pub(crate) objects: Vec<Arc<Stored>>,
 }
 
+/// Which part of a list.
+pub(crate) struct Ask<'a> {
+    /// Of the keys: empty, or a namespace with its slash.
+    pub(crate) prefix: &'a str,
+    /// The key to start with.
+    pub(crate) from: &'a str,
+    /// As of when; `None`: now.
+    pub(crate) revision: Option<u64>,
+    /// At most so many.
+    pub(crate) limit: usize,
+    /// Which ones; `None`: all.
+    pub(crate) selects: Option<&'a dyn Fn(&Stored) -> bool>,
+}
+
 struct Bucket {
     objects: BTreeMap<String, Arc<Stored>>,
     log: VecDeque<Arc<Change>>,
@@ -129,37 +143,69 @@ impl Store {
     pub(crate) fn list(&self, bucket: &BucketId, prefix: &str) -> Listing {
         let state = self.read();
         let found = state.buckets.get(bucket).into_iter();
-        let objects = found.flat_map(|b| range(&b.objects, prefix)).map(|(_, o)| Arc::clone(o)).collect();
+        let all = found.flat_map(|b| range(&b.objects, prefix, prefix));
+        let objects = all.map(|(_, object)| Arc::clone(object)).collect();
         Listing { revision: state.revision, objects }
     }
 
-    /// The objects as they were at `revision`.
-    pub(crate) fn list_at(&self, bucket: &BucketId, prefix: &str, revision: u64) -> Result<Listing, TooOld> {
+    /// A part of a list, and how many objects come after it: exactly where nothing is selected, else 1 for
+    /// "some". Costs what the part is long, and a walk over the keys of the rest.
+    pub(crate) fn page(&self, bucket: &BucketId, ask: &Ask<'_>) -> Result<(Listing, usize), TooOld> {
         let state = self.read();
-        state.check_start(bucket, revision)?;
+        let revision = ask.revision.unwrap_or(state.revision);
+        if ask.revision.is_some() {
+            state.check_start(bucket, revision)?;
+        }
         let Some(found) = state.buckets.get(bucket) else {
-            return Ok(Listing { revision, objects: Vec::new() });
+            return Ok((Listing { revision, objects: Vec::new() }, 0));
         };
+        let from = ask.from.max(ask.prefix);
         // What the objects that changed since then were; the oldest change after `revision` says it.
         let mut before: BTreeMap<&str, Option<&Arc<Stored>>> = BTreeMap::new();
         for change in found.log.iter().rev().take_while(|c| c.revision > revision) {
-            if change.new.key.starts_with(prefix) {
-                before.insert(&change.new.key, change.old.as_ref());
+            let key = change.new.key.as_str();
+            if key >= from && key.starts_with(ask.prefix) {
+                before.insert(key, change.old.as_ref());
             }
         }
-        let mut before = before.into_iter().peekable();
+        let mut changed = before.iter().peekable();
+        let mut now = range(&found.objects, from, ask.prefix).peekable();
+        let mut next = || loop {
+            let gone = match (now.peek(), changed.peek()) {
+                (Some((key, _)), Some((other, _))) => **other <= key.as_str(),
+                (_, other) => other.is_some(),
+            };
+            if !gone {
+                return now.next().map(|(_, object)| object);
+            }
+            let (key, old) = changed.next()?;
+            now.next_if(|(other, _)| other.as_str() == *key);
+            if let Some(old) = old {
+                return Some(*old);
+            }
+        };
         let mut objects = Vec::new();
-        for (key, now) in range(&found.objects, prefix) {
-            while let Some((_, old)) = before.next_if(|(gone, _)| *gone < key.as_str()) {
-                objects.extend(old.cloned());
-            }
-            match before.next_if(|(changed, _)| *changed == key) {
-                Some((_, old)) => objects.extend(old.cloned()),
-                None => objects.push(Arc::clone(now)),
+        let selected = |object: &Stored| ask.selects.is_none_or(|selects| selects(object));
+        while objects.len() < ask.limit {
+            let Some(object) = next() else { return Ok((Listing { revision, objects }, 0)) };
+            if selected(object) {
+                objects.push(Arc::clone(object));
             }
         }
-        objects.extend(before.filter_map(|(_, old)| old.cloned()));
-        Ok(Listing { revision, objects })
+        let left = match (ask.selects, objects.last()) {
+            (None, Some(last)) => {
+                // The objects of today, less those that were not yet there, and those that still were.
+                let after = (Bound::Excluded(last.key.as_str()), Bound::Unbounded);
+                let today = range(&found.objects, &last.key, ask.prefix).count()
+                    - usize::from(found.objects.contains_key(&last.key));
+                let differs = before.range::<str, _>(after);
+                differs.fold(today, |left, (key, old)| {
+                    left + usize::from(old.is_some()) - usize::from(found.objects.contains_key(*key))
+                })
+            }
+            _ => usize::from(std::iter::from_fn(next).any(|object| selected(object))),
+        };
+        Ok((Listing { revision, objects }, left))
     }
 
     /// Number of objects per bucket.
@@ -171,7 +217,8 @@ impl Store {
     pub(crate) fn everything(&self, prefix: &str) -> Vec<(BucketId, Arc<Stored>)> {
         let state = self.read();
         let all = state.buckets.iter();
-        all.flat_map(|(id, b)| range(&b.objects, prefix).map(|(_, o)| (id.clone(), Arc::clone(o)))).collect()
+        all.flat_map(|(id, b)| range(&b.objects, prefix, prefix).map(|(_, o)| (id.clone(), Arc::clone(o))))
+            .collect()
     }
 
     /// The object with this UID.
@@ -407,12 +454,20 @@ impl State {
     }
 }
 
+/// The objects from a key on whose keys start with `prefix`: empty, or a namespace with its slash.
 fn range<'o>(
     objects: &'o BTreeMap<String, Arc<Stored>>,
-    prefix: &'o str,
-) -> impl Iterator<Item = (&'o String, &'o Arc<Stored>)> {
-    let from = (Bound::Included(prefix), Bound::Unbounded);
-    objects.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
+    from: &str,
+    prefix: &str,
+) -> impl Iterator<Item = (&'o String, &'o Arc<Stored>)> + use<'o> {
+    // The first key after all that start with it; found once, so that walking looks at no key.
+    match prefix.strip_suffix('/').map(|namespace| format!("{namespace}0")) {
+        Some(end) => {
+            let from = from.min(&end);
+            objects.range::<str, _>((Bound::Included(from), Bound::Excluded(end.as_str())))
+        }
+        None => objects.range::<str, _>((Bound::Included(from), Bound::Unbounded)),
+    }
 }
 
 #[cfg(test)]

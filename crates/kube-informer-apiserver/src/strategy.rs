@@ -45,7 +45,9 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: Times
         fields::remove(object, &["status"]);
     }
     match traits.generation {
-        Generation::None | Generation::Late(_) => {
+        // Nobody looks at it.
+        Generation::None => {}
+        Generation::Late(_) => {
             fields::remove(object, &["metadata", "generation"]);
         }
         Generation::Once | Generation::Counts(_) | Generation::Everything => {

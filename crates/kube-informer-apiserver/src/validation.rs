@@ -47,13 +47,6 @@ use crate::kinds::Resource;
 use crate::status::FieldError;
 use crate::strategy;
 
-/// Errors of an object's metadata alone.
-pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let mut errors = Errors::default();
-    metadata::check(resource, object, &mut errors);
-    errors.finish()
-}
-
 /// Errors of an object that is to be created.
 pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();

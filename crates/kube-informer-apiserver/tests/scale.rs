@@ -2,6 +2,8 @@
 //! streamed. `KUBE_INFORMER_FULL=1` does it with 200,000 objects and 1,000 watchers. What is asserted are
 //! bytes and memory, never time; times are printed (`--nocapture`).
 
+#![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
+
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;

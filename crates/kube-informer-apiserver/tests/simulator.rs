@@ -23,7 +23,7 @@ async fn send(service: &Service, verb: &str, path: &str, kind: &str, body: Optio
         .header("content-type", kind)
         .body(Full::new(bytes::Bytes::from(body)))
         .expect("a request");
-    let response = service.clone().call(request).await.unwrap_or_else(|never| match never {});
+    let response = service.clone().call(request).await.expect("an answer");
     let status = response.status().as_u16();
     let bytes = response.into_body().collect().await.expect("a body").to_bytes();
     (status, serde_json::from_slice(&bytes).unwrap_or_default())

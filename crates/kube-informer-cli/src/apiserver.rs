@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
             println!("try: kubectl --kubeconfig {} get namespaces", path.display());
         }
         None if args.token.is_none() && !args.tls => {
-            println!("try: kubectl --server {} get namespaces", server.url())
+            println!("try: kubectl --server {} get namespaces", server.url());
         }
         None => println!("pass --write-kubeconfig FILE to get a kubeconfig for it"),
     }

@@ -48,14 +48,14 @@ impl DeleteOptions {
         };
         let invalid = |error| ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &[error]);
         let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-        let policy = own("/propagationPolicy");
+        let policy = body.get("propagationPolicy").and_then(Value::as_str).map(str::to_owned);
         if let Some(policy) = &policy {
             if orphan.is_some() {
                 let detail = "orphanDependents and deletionPropagation cannot be both set";
                 return Err(invalid(FieldError::invalid("propagationPolicy", policy.clone(), detail)));
             }
-            let valid = ["Background", "Foreground", "Orphan"];
-            if !valid.contains(&policy.as_str()) {
+            let valid = ["Foreground", "Background", "Orphan", "nil"];
+            if !valid.get(..3).unwrap_or_default().contains(&policy.as_str()) {
                 return Err(invalid(FieldError::not_supported("propagationPolicy", policy.clone(), &valid)));
             }
         }
@@ -97,6 +97,10 @@ impl Api {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
+        let kept = ["default", "kube-system", "kube-public"];
+        if resource.is("", "namespaces") && kept.contains(&name) {
+            return Err(ApiError::forbidden("", "namespaces", name, "this namespace may not be deleted"));
+        }
         loop {
             let seen = self.get(resource, namespace, name)?;
             check_preconditions(resource, &seen, options)?;
@@ -109,23 +113,23 @@ impl Api {
         }
     }
 
-    /// Deletes what the selection holds; returns their last states.
+    /// Deletes what the selection holds; returns the list that was deleted, and its version.
     pub(crate) fn delete_all(
         &self,
         resource: &Arc<Resource>,
         selection: &Selection,
         options: &DeleteOptions,
-    ) -> Result<Vec<Arc<Stored>>, ApiError> {
+    ) -> Result<(Vec<Arc<Stored>>, u64), ApiError> {
         let listing = self.store.list(&bucket_of(resource), &selection.prefix);
         let mut deleted = Vec::new();
         for object in listing.objects.iter().filter(|o| selection.matches(o)) {
             match self.delete(resource, &object.namespace, &object.name, options) {
-                Ok(Deleted::Gone(last) | Deleted::Going(last)) => deleted.push(last),
+                Ok(_) => deleted.push(Arc::clone(object)),
                 Err(error) if error.reason == "NotFound" => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(deleted)
+        Ok((deleted, listing.revision))
     }
 
     fn delete_seen(
@@ -228,8 +232,7 @@ impl Api {
 
 fn check_preconditions(resource: &Resource, seen: &Stored, options: &DeleteOptions) -> Result<(), ApiError> {
     let failed = |what: &str, wanted: &str, found: &str| {
-        let why = super::write::precondition(what, wanted, found);
-        Err(ApiError::conflict(&resource.group, &resource.plural, &seen.name, &why))
+        Err(ApiError::precondition(resource, &seen.name, what, wanted, found))
     };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != seen.uid) {
         return failed("UID", uid, &seen.uid);

@@ -8,7 +8,8 @@ use super::{Api, DeleteOptions, WriteOptions, text};
 use crate::crd;
 use crate::kinds::Resource;
 use crate::object::{Stored, metadata_mut};
-use crate::status::ApiError;
+use crate::selector::LabelSelector;
+use crate::status::{ApiError, Cause, Details, FieldError};
 
 /// What of an object a write is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,17 +85,34 @@ impl Api {
         binding: &Value,
         options: &WriteOptions,
     ) -> Result<Value, ApiError> {
-        let node = text(binding, "/target/name");
-        if node.is_empty() {
-            let error = crate::status::FieldError::required("target.name", "");
-            return Err(ApiError::invalid("", "Binding", name, &[error]));
+        if text(binding, "/metadata/name") != name {
+            return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
         }
+        let (node, kind) = (text(binding, "/target/name"), text(binding, "/target/kind"));
+        if !matches!(kind, "" | "Node") {
+            let error = FieldError::not_supported("target.kind", kind, &["Node", "<empty>"]);
+            return Err(ApiError::unforeseen(error.to_string()));
+        }
+        if node.is_empty() {
+            return Err(ApiError::unforeseen(FieldError::required("target.name", "").to_string()));
+        }
+        let uid = text(binding, "/metadata/uid");
         self.update(pods, namespace, name, Part::Binding, options, |pod| {
             let mut pod = pod.cloned().unwrap_or_default();
             let bound = text(&pod, "/spec/nodeName");
             if !bound.is_empty() {
                 let why = format!("pod {name} is already assigned to node {bound:?}");
                 return Err(ApiError::conflict("", "pods/binding", name, &why));
+            }
+            let own = text(&pod, "/metadata/uid");
+            if !uid.is_empty() && uid != own {
+                let why = super::write::precondition("UID", uid, own);
+                return Err(ApiError::storage_conflict(pods, namespace, name, &why));
+            }
+            for (key, value) in
+                binding.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten()
+            {
+                pod["metadata"]["annotations"][key] = value.clone();
             }
             pod["spec"]["nodeName"] = node.into();
             set_condition(&mut pod, "PodScheduled", "True");
@@ -111,11 +129,51 @@ impl Api {
         name: &str,
         eviction: &Value,
     ) -> Result<Value, ApiError> {
+        if text(eviction, "/metadata/name") != name {
+            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+        }
         let options = DeleteOptions::read(eviction.get("deleteOptions"))?;
+        self.check_disruption(&*self.get(pods, namespace, name)?)?;
         self.delete(pods, namespace, name, &options)?;
         Ok(success(201))
     }
 }
+
+impl Api {
+    /// Budgets are for pods that run and are not on their way out.
+    fn check_disruption(&self, pod: &Stored) -> Result<(), ApiError> {
+        let object = pod.value();
+        if pod.deleting || matches!(text(&object, "/status/phase"), "Pending" | "Succeeded" | "Failed") {
+            return Ok(());
+        }
+        let budgets = self.resource("policy", "poddisruptionbudgets")?;
+        for budget in self.list(&budgets, &pod.namespace).objects.iter().map(|b| b.value()) {
+            let selector = budget.pointer("/spec/selector");
+            if !selector.is_some_and(|selector| {
+                LabelSelector::from_json(selector).is_ok_and(|all| all.matches(&pod.labels))
+            }) {
+                continue;
+            }
+            let number = |pointer: &str| budget.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+            if number("/status/disruptionsAllowed") > 0 {
+                continue;
+            }
+            let message = format!(
+                "The disruption budget {} needs {} healthy pods and has {} currently",
+                text(&budget, "/metadata/name"),
+                number("/status/desiredHealthy"),
+                number("/status/currentHealthy")
+            );
+            let mut error = ApiError::new(429, "TooManyRequests", NO_DISRUPTION);
+            let causes = vec![Cause { reason: "DisruptionBudget", field: String::new(), message }];
+            error.details = Some(Box::new(Details { causes, ..Default::default() }));
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+const NO_DISRUPTION: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 fn set_condition(object: &mut Value, kind: &str, status: &str) {
     let condition = json!({ "type": kind, "status": status, "lastProbeTime": null,

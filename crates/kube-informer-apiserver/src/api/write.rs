@@ -31,6 +31,8 @@ pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     /// Who owns the fields that this write sets.
     pub(crate) manager: String,
+    /// A patch may say nothing about the object's identity; an update may ask for it.
+    pub(crate) patch: bool,
 }
 
 impl Api {
@@ -54,11 +56,16 @@ impl Api {
         } else {
             meta.remove("namespace");
         }
+        for system in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            meta.remove(system);
+        }
         let generated =
             text(&object, "/metadata/name").is_empty() && !text(&object, "/metadata/generateName").is_empty();
         if !text(&object, "/metadata/resourceVersion").is_empty() {
             return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
         }
+        let base = text(&object, "/metadata/generateName");
+        let taken = |name: &str| ApiError::generated_name_exists(&resource.group, &resource.plural, name);
         // A generated name may be taken: another one is tried, as the real server does.
         for _ in 0..8 {
             let mut attempt = object.clone();
@@ -67,12 +74,15 @@ impl Api {
                 metadata_mut(&mut attempt).insert("name".into(), name.into());
             }
             match self.create_named(resource, namespace, attempt, options) {
-                Err(error) if generated && error.reason == "AlreadyExists" => {}
+                Err(error) if error.reason == "AlreadyExists" && !base.is_empty() => {
+                    if !generated {
+                        return Err(taken(text(&object, "/metadata/name")));
+                    }
+                }
                 result => return result,
             }
         }
-        let base = text(&object, "/metadata/generateName");
-        Err(ApiError::already_exists(&resource.group, &resource.plural, base))
+        Err(taken(base))
     }
 
     fn create_named(
@@ -93,7 +103,13 @@ impl Api {
         convert::to_storage(resource, &mut object);
         let key = crate::object::key(namespace, &name);
         let bucket = bucket_of(resource);
-        let exists = || ApiError::already_exists(&resource.group, &resource.plural, &name);
+        let exists = || {
+            let mut error = ApiError::already_exists(&resource.group, &resource.plural, &name);
+            if self.store.get(&bucket, &key).is_some_and(|there| there.deleting) {
+                error.message.insert_str(0, "object is being deleted: ");
+            }
+            error
+        };
         if options.dry_run {
             return match self.store.get(&bucket, &key) {
                 Some(_) => Err(exists()),
@@ -174,7 +190,7 @@ impl Api {
             let old = seen.value_as(resource);
             let mut new = change(Some(&old))?;
             identify(resource, namespace, name, &mut new)?;
-            check_version(resource, &seen, &new)?;
+            check_version(resource, &seen, &new, options)?;
             match self.write_over(resource, &seen, &old, new, part, options) {
                 Ok(stored) => return Ok((stored, false)),
                 Err(Failed::Raced) => {}
@@ -197,11 +213,11 @@ impl Api {
     ) -> Result<Arc<Stored>, Failed> {
         let bucket = bucket_of(resource);
         // Unconditional writes carry no version; the rest of the pipeline sees the one they are based on.
-        if text(&new, "/metadata/resourceVersion").is_empty() {
+        if matches!(text(&new, "/metadata/resourceVersion"), "" | "0") {
             if !strategy::allows_unconditional_update(resource) {
                 let error =
                     FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-                return Err(ApiError::invalid(&resource.group, &resource.kind, &seen.name, &[error]).into());
+                return Err(ApiError::invalid(&resource.group, &resource.plural, &seen.name, &[error]).into());
             }
             metadata_mut(&mut new).insert("resourceVersion".into(), seen.revision.to_string().into());
         }
@@ -315,7 +331,12 @@ impl From<ApiError> for Failed {
 }
 
 /// The body must be about the object that the path names; the namespace may be left out.
-fn identify(resource: &Resource, namespace: &str, name: &str, object: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn identify(
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    object: &mut Value,
+) -> Result<(), ApiError> {
     let given = text(object, "/metadata/namespace");
     if !resource.namespaced {
         metadata_mut(object).remove("namespace");
@@ -341,10 +362,15 @@ pub(super) fn precondition(what: &str, wanted: &str, found: &str) -> String {
 }
 
 /// The version and UID that a client names must be those of the object.
-fn check_version(resource: &Resource, seen: &Stored, new: &Value) -> Result<(), ApiError> {
+fn check_version(
+    resource: &Resource,
+    seen: &Stored,
+    new: &Value,
+    options: &WriteOptions,
+) -> Result<(), ApiError> {
     let conflict = |why: &str| ApiError::conflict(&resource.group, &resource.plural, &seen.name, why);
     let uid = text(new, "/metadata/uid");
-    if !uid.is_empty() && uid != seen.uid {
+    if !options.patch && !uid.is_empty() && uid != seen.uid {
         let why = precondition("UID", uid, &seen.uid);
         return Err(ApiError::storage_conflict(resource, &seen.namespace, &seen.name, &why));
     }

@@ -106,7 +106,6 @@ fn custom_resource(crd: &Value, version: &Value, open_api: Value) -> Result<Cust
         selectable_fields.push(SelectableField { name, json_path: JsonPath::parse(path)? });
     }
     Ok(CustomResource {
-        definition: text(&crd["metadata"], "name").to_owned(),
         status: present(subresources, "status").is_some(),
         scale,
         columns: printer_columns(version),

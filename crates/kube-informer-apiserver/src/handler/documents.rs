@@ -7,7 +7,7 @@ use super::{Asked, Handler, Reply};
 use crate::negotiate::{self, Answer};
 use crate::request::Route;
 use crate::status::ApiError;
-use crate::{discovery, openapi};
+use crate::{discovery, kinds, openapi};
 
 const AGGREGATED_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -17,9 +17,26 @@ pub(super) fn is_public(path: &str) -> bool {
     matches!(first, "healthz" | "livez" | "readyz" | "version")
 }
 
+fn is_document(path: &str) -> bool {
+    matches!(path, "" | "/index.html" | "/version") || path.starts_with("/openapi/v3")
+}
+
 impl Handler {
+    /// What is not found in a group that the server does not have is not looked for by its API.
+    pub(super) fn nowhere(&self, group: &str, error: ApiError) -> ApiError {
+        let built_in = kinds::builtin().iter().any(|resource| resource.group == group);
+        if built_in { error } else { ApiError::page_not_found() }
+    }
+
     pub(super) fn document(&self, asked: &Asked<'_>, route: &Route) -> Result<Reply, ApiError> {
-        if !matches!(*asked.method, Method::GET | Method::HEAD) {
+        // These are answered whatever the method: nobody looks at it.
+        let any_method = match route {
+            Route::Groups { legacy } => !legacy,
+            Route::Group(_) => true,
+            Route::Other(path) => is_public(path) && path != "/version" || !is_document(path),
+            _ => false,
+        };
+        if !any_method && !matches!(*asked.method, Method::GET | Method::HEAD) {
             return Err(ApiError::method_not_allowed());
         }
         let resources = self.api.registry.all();
@@ -41,8 +58,14 @@ impl Handler {
                 }
                 Ok(reply)
             }
-            Route::Group(group) => found(discovery::group(&resources, group)),
-            Route::Version { group, version } => found(discovery::resource_list(&resources, group, version)),
+            Route::Group(group) => {
+                found(discovery::group(&resources, group)).map_err(|_| ApiError::page_not_found())
+            }
+            Route::Version { group, version } => {
+                negotiate::answer(asked.headers)?;
+                found(discovery::resource_list(&resources, group, version))
+                    .map_err(|error| self.nowhere(group, error))
+            }
             Route::Other(path) => match path.as_str() {
                 "/version" => Ok(Reply::value(200, &discovery::version())),
                 "" | "/index.html" => Ok(Reply::value(200, &discovery::root_paths(&resources))),
@@ -61,8 +84,10 @@ impl Handler {
                     };
                     found(openapi::document(&resources, group, version))
                 }
-                path if is_public(path) => Ok(Reply::text(200, "ok")),
-                _ => Err(ApiError::unknown_path()),
+                "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping" => {
+                    Ok(Reply::text(200, "ok"))
+                }
+                _ => Err(ApiError::page_not_found()),
             },
             Route::Resource(_) => Err(ApiError::unknown_path()),
         }

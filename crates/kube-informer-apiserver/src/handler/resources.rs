@@ -32,17 +32,28 @@ const LONGEST_WATCH: Duration = Duration::from_secs(30 * 60);
 impl Handler {
     pub(super) async fn resource(&self, asked: &Asked<'_>, target: &Target) -> Result<Reply, ApiError> {
         let found = self.api.registry.find(&target.group, &target.version, &target.plural);
-        let resource = found.ok_or_else(ApiError::unknown_path)?;
+        let nowhere = || self.nowhere(&target.group, ApiError::unknown_path());
+        let resource = found.ok_or_else(nowhere)?;
         if resource.namespaced == target.namespace.is_empty() && !target.name.is_empty() {
-            return Err(ApiError::unknown_path());
+            return Err(nowhere());
         }
         if !resource.namespaced && !target.namespace.is_empty() {
-            return Err(ApiError::unknown_path());
+            return Err(nowhere());
+        }
+        if matches!(target.name.as_str(), "." | "..") {
+            let name = &target.name;
+            return Err(ApiError::bad_request(format!(
+                "Name parameter invalid: {name:?}: may not be '{name}'"
+            )));
         }
         let at = At { asked, target, resource };
         let mut reply = self.verb(&at).await?;
         // A version that its definition calls deprecated.
         reply.warnings.extend(at.resource.custom.iter().flat_map(|custom| custom.warnings.iter().cloned()));
+        if at.resource.is("", "endpoints") {
+            let warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+            reply.warnings.push(warning.to_owned());
+        }
         Ok(reply)
     }
 
@@ -54,13 +65,16 @@ impl Handler {
         // One object is watched through its collection, or by the old path; here the parameter means nothing.
         let watch = at.target.watch || target.name.is_empty() && asked.query.flag("watch");
         let verb = match (asked.method, target.name.is_empty()) {
-            (&Method::GET | &Method::HEAD, _) if watch => "watch",
-            (&Method::GET | &Method::HEAD, true) => "list",
-            (&Method::GET | &Method::HEAD, false) => "get",
+            (&Method::GET, _) if watch => "watch",
+            (&Method::GET, true) => "list",
+            (&Method::GET, false) => "get",
             (&Method::POST, true) => "create",
             (&Method::PUT, false) => "update",
             (&Method::PATCH, false) => "patch",
             (&Method::DELETE, false) => "delete",
+            (&Method::DELETE, true) if at.resource.namespaced == target.namespace.is_empty() => {
+                return Err(ApiError::method_not_allowed());
+            }
             (&Method::DELETE, true) => "deletecollection",
             _ => return Err(ApiError::method_not_allowed()),
         };
@@ -96,7 +110,11 @@ impl Handler {
     async fn list(&self, at: &At<'_>) -> Result<Reply, ApiError> {
         let selection = listing::selection(&at.resource, &at.target.namespace, "", &at.asked.query)?;
         let page = listing::page(&self.api, &at.resource, &selection, &at.asked.query).await?;
-        let meta = page.meta();
+        let mut meta = page.meta();
+        if at.resource.custom.is_some() && meta.get("continue").is_none() && at.answer()? == Answer::Object {
+            // Lists of custom objects are written by other code there.
+            meta["continue"] = "".into();
+        }
         let body = render::list(&at.resource, page.objects, &meta, at.answer()?, at.table_form()?);
         Ok(Reply::body(200, body))
     }
@@ -135,7 +153,8 @@ impl Handler {
         }
         let options = at.write_options("CreateOptions")?;
         let validation = at.field_validation("CreateOptions")?;
-        let (object, mut warnings) = admission::read(&at.resource, at.asked.body, validation)?;
+        let (mut object, mut warnings) = admission::read(&at.resource, at.asked.body, validation)?;
+        warnings.extend(admission::deduplicate_owners(&mut object));
         if admission::is_definition(&at.resource) {
             warnings.extend(crd::warnings_of_definition(&object, None));
         }
@@ -144,8 +163,16 @@ impl Handler {
             let name = text(&object, "/metadata/name");
             return Err(ApiError::forbidden(&at.resource.group, &at.resource.plural, name, why));
         }
+        if at.resource.is("", "bindings") {
+            let (pods, name) = (self.api.resource("", "pods")?, text(&object, "/metadata/name").to_owned());
+            return Ok(Reply::value(
+                201,
+                &self.api.bind(&pods, &at.target.namespace, &name, &object, &options)?,
+            ));
+        }
         if resource_lacks(&at.resource, "get") {
-            return Ok(Reply::value(201, &self.review(&at.resource, object, &at.asked.user)));
+            let review = self.review(&at.resource, object, &at.asked.user, &options.manager);
+            return Ok(Reply::value(201, &review));
         }
         let stored = self.api.create(&at.resource, &at.target.namespace, object, &options)?;
         Ok(at.reply(201, &stored)?.with_warnings(warnings))
@@ -169,7 +196,7 @@ impl Handler {
     }
 
     fn patch(&self, at: &At<'_>, part: Part) -> Result<Reply, ApiError> {
-        let options = at.write_options("PatchOptions")?;
+        let options = WriteOptions { patch: true, ..at.write_options("PatchOptions")? };
         let validation = at.field_validation("PatchOptions")?;
         let patch = at.read_patch()?;
         let mut warnings = Vec::new();
@@ -181,8 +208,14 @@ impl Handler {
             };
             let mut new = patch.apply(object, schema)?;
             let mut unknown = patch.unknown_fields();
-            unknown.extend(admission::conform(&at.resource, &mut new)?);
-            warnings = admission::complain(&at.resource, unknown, validation)?;
+            let patched = new.clone();
+            let unreadable = |why: &str| ApiError::unreadable_patch(&patched, why);
+            unknown.extend(admission::conform(&at.resource, &mut new).map_err(|error| match error.code {
+                400 if at.resource.custom.is_none() => unreadable(admission::why_not(&error.message)),
+                _ => error,
+            })?);
+            warnings = admission::complain(&at.resource, unknown, validation)
+                .map_err(|error| unreadable(admission::why_not(&error.message)))?;
             Ok(new)
         })?;
         Ok(at.reply(200, &stored)?.with_warnings(warnings))
@@ -216,8 +249,11 @@ impl Handler {
     fn delete_collection(&self, at: &At<'_>) -> Result<Reply, ApiError> {
         let options = at.delete_options()?;
         let selection = listing::selection(&at.resource, &at.target.namespace, "", &at.asked.query)?;
-        let deleted = self.api.delete_all(&at.resource, &selection, &options)?;
-        let meta = json!({ "resourceVersion": self.api.store.revision().to_string() });
+        let (deleted, revision) = self.api.delete_all(&at.resource, &selection, &options)?;
+        let mut meta = json!({ "resourceVersion": revision.to_string() });
+        if at.resource.custom.is_some() {
+            meta["continue"] = "".into();
+        }
         let body = render::list(&at.resource, deleted, &meta, at.answer()?, at.table_form()?);
         Ok(Reply::body(200, body))
     }
@@ -225,7 +261,10 @@ impl Handler {
     async fn subresource(&self, at: &At<'_>) -> Result<Reply, ApiError> {
         let name = at.target.subresource.as_str();
         let declared = at.resource.subresources.iter().find(|s| s.name == name);
-        let declared = declared.ok_or_else(ApiError::unknown_path)?;
+        let declared = declared.ok_or_else(|| match &at.resource.custom {
+            Some(_) => ApiError::not_found(&at.resource.group, &at.resource.plural, &at.target.name),
+            None => ApiError::unknown_path(),
+        })?;
         let verb = match *at.asked.method {
             Method::GET | Method::HEAD => "get",
             Method::PUT => "update",
@@ -256,20 +295,15 @@ impl Handler {
             };
         }
         let options = at.write_options("UpdateOptions")?;
+        let options = WriteOptions { patch: verb == "patch", ..options };
         let patch = if verb == "patch" { Some(at.read_patch()?) } else { None };
         let (namespace, name) = (&at.target.namespace, &at.target.name);
         let scale = self.api.set_scale(&at.resource, namespace, name, &options, |current| match &patch {
             Some(patch) => patch.apply(current, None),
             None => {
-                let scale = admission::parse("Scale", at.asked.body)?;
-                let given = text(&scale, "/metadata/name");
-                if given.is_empty() || given == name {
-                    Ok(scale)
-                } else {
-                    Err(ApiError::bad_request(format!(
-                        "the name of the object ({given}) does not match the name on the URL ({name})"
-                    )))
-                }
+                let mut scale = admission::read_kind("autoscaling", "v1", "Scale", at.asked.body)?;
+                crate::api::identify(&at.resource, namespace, name, &mut scale)?;
+                Ok(scale)
             }
         })?;
         Ok(Reply::value(200, &scale))
@@ -278,17 +312,21 @@ impl Handler {
     fn post_to(&self, at: &At<'_>, name: &str) -> Result<Reply, ApiError> {
         let options = at.write_options("CreateOptions")?;
         let (namespace, of) = (&at.target.namespace, &at.target.name);
-        let body = || admission::parse(name, at.asked.body);
+        let body = |group, version, kind| admission::read_kind(group, version, kind, at.asked.body);
         match (at.resource.plural.as_str(), name) {
             ("pods", "binding") => {
-                Ok(Reply::value(201, &self.api.bind(&at.resource, namespace, of, &body()?, &options)?))
+                let binding = body("", "v1", "Binding")?;
+                Ok(Reply::value(201, &self.api.bind(&at.resource, namespace, of, &binding, &options)?))
             }
             ("pods", "eviction") => {
-                Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &body()?)?))
+                let eviction = body("policy", "v1", "Eviction")?;
+                Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &eviction)?))
             }
             ("serviceaccounts", "token") => {
+                let request = body("authentication.k8s.io", "v1", "TokenRequest")?;
                 self.api.get(&at.resource, namespace, of)?;
-                Ok(Reply::value(201, &self.service_account_token(namespace, of, body()?)))
+                let request = self.service_account_token(namespace, of, request, &options.manager)?;
+                Ok(Reply::value(201, &request))
             }
             _ => Err(ApiError::method_not_allowed()),
         }
@@ -390,11 +428,7 @@ impl At<'_> {
             _ if custom => {
                 Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"]))
             }
-            _ => Err(unknown_format(&[
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/strategic-merge-patch+json",
-            ])),
+            _ => Err(ApiError::unroutable_media_type()),
         }
     }
 
@@ -402,7 +436,7 @@ impl At<'_> {
     fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {
         let query = &self.asked.query;
         let dry_run = match query.get("dryRun") {
-            "" => false,
+            "" if !query.has("dryRun") => false,
             "All" => true,
             other => {
                 let error = FieldError::not_supported("dryRun", json!([other]), &["All"]);
@@ -420,9 +454,16 @@ impl At<'_> {
                 let error = FieldError::too_long("fieldManager", "may not be more than 128 bytes");
                 return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
             }
-            given => given.to_owned(),
+            given => {
+                if let Some((at, c)) = given.chars().enumerate().find(|(_, c)| c.is_control()) {
+                    let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+                    let error = FieldError::invalid("fieldManager", given, why);
+                    return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
+                }
+                given.to_owned()
+            }
         };
-        Ok(WriteOptions { dry_run, manager })
+        Ok(WriteOptions { dry_run, manager, patch: false })
     }
 
     fn field_validation(&self, kind: &str) -> Result<FieldValidation, ApiError> {
@@ -455,7 +496,7 @@ impl At<'_> {
             DeleteOptions::read(Some(&body))?
         } else {
             self.check_media()?;
-            DeleteOptions::read(Some(&admission::parse("DeleteOptions", self.asked.body)?))?
+            DeleteOptions::read(Some(&admission::read_delete_options(self.asked.body)?))?
         };
         options.dry_run |= self.write_options("DeleteOptions")?.dry_run;
         Ok(options)

@@ -134,8 +134,7 @@ fn operations_are_counted() {
     let ops = Value::Array(vec![json!({"op": "test", "path": "/a", "value": null}); 10_001]);
     let error = ApiError::from(patched(&json!({}), &ops).unwrap_err());
     assert_eq!(error.code, 413);
-    let text =
-        "Request entity is too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
+    let text = "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
     assert_eq!(error.message, text);
 }
 

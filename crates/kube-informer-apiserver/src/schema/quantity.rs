@@ -4,6 +4,7 @@
 //! keeps its text, every other one gets the canonical text of its value. More than 38 digits keep their
 //! text as it is.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// The error for anything that is no quantity at all.
@@ -21,11 +22,24 @@ const MAX_BINARY: i128 = i64::MAX as i128 * 1_000_000_000;
 /// Names of thousands, from 10^-9.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
-/// A parsed quantity. Ordered and compared by [`Quantity::nanos`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A parsed quantity. Amounts are equal however they are written.
+#[derive(Debug, Clone)]
 pub(crate) struct Quantity {
     text: String,
+    /// In billionths; the ends of the range for values beyond it.
     nanos: i128,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.nanos.partial_cmp(&other.nanos)
+    }
 }
 
 impl fmt::Display for Quantity {
@@ -42,9 +56,14 @@ enum Format {
 }
 
 impl Quantity {
-    /// In billionths; the ends of the range for values beyond it.
-    pub(crate) fn nanos(&self) -> i128 {
-        self.nanos
+    /// Compared with nothing.
+    pub(crate) fn sign(&self) -> Ordering {
+        self.nanos.cmp(&0)
+    }
+
+    /// No fraction.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.nanos % 1_000_000_000 == 0
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {

@@ -280,7 +280,7 @@ mod properties {
         fn quantities_keep_their_value(text in "[+-]?[0-9]{1,12}(\\.[0-9]{0,6})?(n|u|m|k|M|G|T|Ki|Mi|Gi|e[0-9]|E-[0-9])?") {
             let once = Quantity::parse(&text).unwrap();
             let twice = Quantity::parse(&once.to_string()).unwrap();
-            prop_assert_eq!(once.nanos(), twice.nanos(), "{} {}", text, once);
+            prop_assert_eq!(&once, &twice, "{} {}", text, once);
         }
 
         #[test]

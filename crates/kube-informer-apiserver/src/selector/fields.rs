@@ -38,12 +38,9 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    pub(crate) fn terms(&self) -> &[FieldTerm] {
+    #[cfg(test)]
+    pub(super) fn terms(&self) -> &[FieldTerm] {
         &self.terms
-    }
-
-    pub(crate) fn is_everything(&self) -> bool {
-        self.terms.is_empty()
     }
 
     /// The name that every match must have, where the selector asks for one.

@@ -74,17 +74,6 @@ impl LabelSelector {
         self.matches_with(|key| labels.get(key).map(String::as_str))
     }
 
-    /// Whether an object's `metadata.labels` match.
-    pub(crate) fn matches_object(&self, object: &Value) -> bool {
-        let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
-        self.matches_with(|key| labels?.get(key)?.as_str())
-    }
-
-    /// True when no object is left out.
-    pub(crate) fn is_everything(&self) -> bool {
-        self.requirements.as_ref().is_some_and(Vec::is_empty)
-    }
-
     fn matches_with<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.requirements.as_ref().is_some_and(|all| all.iter().all(|r| r.matches(label(&r.key))))
     }

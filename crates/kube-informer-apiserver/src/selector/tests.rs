@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::fields::FieldTerm;
 use super::*;
 use crate::kinds::Resource;
 
@@ -56,8 +57,8 @@ fn every_operator_matches_as_it_says() {
         let selector = LabelSelector::parse(selector).unwrap();
         assert_eq!(selector.matches(&web), want, "{selector}");
     }
-    assert!(LabelSelector::parse("").unwrap().is_everything());
-    assert!(!LabelSelector::parse("a").unwrap().is_everything());
+    assert!(LabelSelector::parse("").unwrap().matches(&BTreeMap::new()));
+    assert!(!LabelSelector::parse("a").unwrap().matches(&BTreeMap::new()));
 }
 
 #[test]
@@ -121,8 +122,8 @@ fn a_selector_in_an_object_has_two_parts() {
     let selector = LabelSelector::from_json(&selector).unwrap();
     assert_eq!(selector.to_string(), "app=web,!old,tier in (a,b)");
     assert!(selector.matches(&labels(&[("app", "web"), ("tier", "a")])));
-    assert!(!selector.matches_object(&json!({"metadata": {"labels": {"app": "web"}}})));
-    assert!(LabelSelector::from_json(&json!({})).unwrap().is_everything());
+    assert!(!selector.matches(&labels(&[("app", "web")])));
+    assert!(LabelSelector::from_json(&json!({})).unwrap().matches(&labels(&[])));
     assert!(!LabelSelector::from_json(&Value::Null).unwrap().matches(&labels(&[])));
     let odd = json!({"matchExpressions": [{"key": "a", "operator": "Like"}]});
     assert_eq!(

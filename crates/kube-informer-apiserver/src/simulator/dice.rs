@@ -52,6 +52,11 @@ impl Dice {
     }
 }
 
+/// A number for a name, the same in every run.
+pub(super) fn hash(name: &str) -> u64 {
+    mix(fnv(FNV_BASIS, name.as_bytes()))
+}
+
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
@@ -62,7 +67,7 @@ fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
 }
 
 /// The finaliser of SplitMix64: neighbouring inputs give unrelated outputs.
-fn mix(mut z: u64) -> u64 {
+pub(super) fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -18,8 +19,10 @@ use crate::object::Stored;
 
 /// The most endpoints in a slice.
 const FULL: usize = 100;
-/// How long (in simulated seconds) changes are gathered.
+/// How long (in simulated seconds) changes are gathered, and the least that this is in real time: a look
+/// costs as much as the Service has endpoints.
 const DELAY: f64 = 0.1;
+const LEAST_DELAY: Duration = Duration::from_millis(20);
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
@@ -35,7 +38,7 @@ impl Simulator {
     }
 
     pub(super) fn note_service(&mut self, key: &str) {
-        let due = Instant::now() + self.dice.real(DELAY);
+        let due = Instant::now() + self.dice.real(DELAY).max(LEAST_DELAY);
         self.later(Kind::Service, key, due);
     }
 

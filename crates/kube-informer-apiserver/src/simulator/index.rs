@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::cluster::controller_of;
-use super::condition;
+use super::{condition, dice};
 use crate::api::text;
 use crate::object::{Stored, labels_of};
 
@@ -144,6 +144,8 @@ struct Owned {
 /// What is worth knowing of a node.
 pub(super) struct NodeFacts {
     pub(super) name: String,
+    /// Of its name.
+    pub(super) hash: u64,
     pub(super) address: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) ready: bool,
@@ -159,7 +161,8 @@ impl NodeFacts {
         let value = object.value();
         let status = value.get("status").unwrap_or(&Value::Null);
         let addresses = status.get("addresses").and_then(Value::as_array).into_iter().flatten();
-        let mut internal = addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
+        let mut internal =
+            addresses.filter(|a| text(a, "/type") == "InternalIP").map(|a| text(a, "/address"));
         let taints = value.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
         let taint = |t: &Value| {
             let part = |pointer| text(t, pointer).to_owned();
@@ -167,6 +170,7 @@ impl NodeFacts {
         };
         Self {
             name: object.name.clone(),
+            hash: dice::hash(&object.name),
             address: internal.next().unwrap_or_default().to_owned(),
             labels: labels_of(&value),
             ready: condition::is_true(status, "Ready"),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::cluster::{Kind, Who};
 use super::condition::{self, Condition};
+use super::dice::mix;
 use super::index::NodeFacts;
 use super::{Item, Simulator};
 use crate::api::{Part, text};
@@ -59,10 +60,9 @@ impl Simulator {
     fn choose_node(&self, pod: &Stored, value: &Value) -> Option<String> {
         let fits = |node: &&NodeFacts| refusal(node, self.index.load(&node.name), value).is_none();
         let nodes = self.index.nodes.values().filter(fits);
-        let best = nodes.min_by_key(|node| {
-            let about = format!("{}@{}", pod.key, node.name);
-            (self.index.load(&node.name), self.dice.roll("node", &about, 0))
-        });
+        // One roll per pod, and of the nodes only their hashes: there may be thousands of them.
+        let roll = self.dice.roll("node", &pod.key, 0);
+        let best = nodes.min_by_key(|node| (self.index.load(&node.name), mix(roll ^ node.hash)));
         best.map(|node| node.name.clone())
     }
 

@@ -191,6 +191,33 @@ fn step(store: &Store, model: &mut Model, step: Step) {
     }
 }
 
+fn whole(store: &Store, id: &BucketId, prefix: &str, revision: u64) -> Result<Listing, TooOld> {
+    let ask = Ask { prefix, from: "", revision: Some(revision), limit: usize::MAX, selects: None };
+    let (listing, left) = store.page(id, &ask)?;
+    assert_eq!((listing.revision, left), (revision, 0));
+    Ok(listing)
+}
+
+/// Any part of a list is that part of the whole, and what is left is counted.
+fn compare_pages(store: &Store, id: &BucketId, prefix: &str, revision: u64, wanted: &Objects) {
+    let owned = |object: &Stored| !object.owners.is_empty();
+    for from in ["", "a/y", "a/y\0", "b/", "c"] {
+        for limit in [1, 2, 4] {
+            let ask = Ask { prefix, from, revision: Some(revision), limit, selects: None };
+            let (listing, left) = store.page(id, &ask).ok().unwrap();
+            let rest: Vec<&String> = wanted.keys().filter(|key| key.as_str() >= from).collect();
+            let keys: Vec<&String> = listing.objects.iter().map(|o| &o.key).collect();
+            assert_eq!(keys, rest[..limit.min(rest.len())], "{prefix} from {from} at {revision}");
+            assert_eq!(left, rest.len().saturating_sub(limit), "{prefix} from {from} at {revision}");
+            let (listing, left) = store.page(id, &Ask { selects: Some(&owned), ..ask }).ok().unwrap();
+            let rest: Vec<&String> = rest.into_iter().filter(|key| !wanted[*key].owners.is_empty()).collect();
+            let keys: Vec<&String> = listing.objects.iter().map(|o| &o.key).collect();
+            assert_eq!(keys, rest[..limit.min(rest.len())], "{prefix} from {from} at {revision}");
+            assert_eq!(left > 0, rest.len() > limit);
+        }
+    }
+}
+
 fn compare(store: &Store, model: &Model) {
     assert_eq!(store.revision(), model.revision);
     for (at, past) in model.pasts.iter().enumerate() {
@@ -206,11 +233,13 @@ fn compare(store: &Store, model: &Model) {
             let now = store.list(&id, prefix);
             assert_eq!((now.revision, shown(&now)), (model.revision, within(&past.now)));
             for revision in 0..=model.revision {
-                let old = store.list_at(&id, prefix, revision).map(|listing| shown(&listing));
+                let old = whole(store, &id, prefix, revision).map(|listing| shown(&listing));
                 if revision < past.oldest() {
                     assert_eq!(old, Err(TooOld { oldest: past.oldest() }));
                 } else {
-                    assert_eq!(old, Ok(within(&past.states[&revision])), "bucket {at} at {revision}");
+                    let wanted = within(&past.states[&revision]);
+                    assert_eq!(old, Ok(wanted.clone()), "bucket {at} at {revision}");
+                    compare_pages(store, &id, prefix, revision, &wanted);
                 }
                 assert_eq!(store.check_start(&id, revision).is_err(), revision < past.oldest());
             }

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{fields, quantity};
+use crate::fields;
+use crate::schema::Quantity;
 
 pub(super) fn prepare_create(object: &mut Value, now: Timestamp) {
     let mut status = json!({ "phase": "Pending", "qosClass": qos_class(object) });
@@ -71,7 +72,7 @@ fn qos_class(object: &Value) -> &'static str {
 
 fn requirements_class(resources: &Value) -> &'static str {
     let amount = |side: &str, name: &str| {
-        let amount = quantity::parse(fields::text(resources, &[side, name]))?;
+        let amount = Quantity::parse(fields::text(resources, &[side, name])).ok()?;
         (amount.sign() == Ordering::Greater).then_some(amount)
     };
     let names = ["cpu", "memory"];

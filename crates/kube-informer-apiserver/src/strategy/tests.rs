@@ -541,7 +541,6 @@ proptest! {
         }
         prepare_create(&resource, &mut first, now);
         validation::create(&resource, &first);
-        validation::metadata(&resource, &first);
         defaults::apply(&resource, &mut second);
         admission::update(&resource, &first, &mut second);
         if resource.is("", "services") {

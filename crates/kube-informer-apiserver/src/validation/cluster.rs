@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::at::{At, Errors};
 use super::{formats, metadata, pod};
+use crate::fields;
+use crate::schema::Quantity;
 use crate::status::FieldError;
-use crate::{fields, quantity};
 
 pub(super) fn namespace(object: &Value, errors: &mut Errors) {
     let finalizers = At::root(object).walk(&["spec", "finalizers"]);
@@ -24,10 +25,10 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
     for list in ["capacity", "allocatable"] {
         let list = node.walk(&["status", list]);
         for (name, amount) in list.entries() {
-            let Some(quantity) = quantity::parse(amount.text()) else { continue };
+            let Some(quantity) = Quantity::parse(amount.text()).ok() else { continue };
             if quantity.sign() == Ordering::Less {
                 let why = "must be greater than or equal to 0";
-                errors.push(FieldError::invalid(list.get(name).path, quantity.canonical(), why));
+                errors.push(FieldError::invalid(list.get(name).path, quantity.to_string(), why));
             }
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::at::{At, Errors};
 use super::formats;
 use crate::fields;
-use crate::quantity::{self, Quantity};
+use crate::schema::Quantity;
 use crate::status::FieldError;
 
 /// Requests and limits, each and against each other.
@@ -20,20 +20,20 @@ pub(super) fn check(resources: &At<'_>, errors: &mut Errors) {
     for (name, amount) in requests.entries() {
         resource_name(name, &amount, errors);
         resource_amount(name, &amount, errors);
-        let limit = quantity::parse(fields::text(limits.value, &[name]));
-        let Some(request) = quantity::parse(amount.text()) else { continue };
-        let why = match limit {
-            Some(limit) if !can_overcommit(name) && request != limit => "must be equal to",
-            Some(limit) if request > limit => "must be less than or equal to",
+        let limit = Quantity::parse(fields::text(limits.value, &[name])).ok();
+        let Some(request) = Quantity::parse(amount.text()).ok() else { continue };
+        let why = match &limit {
+            Some(limit) if !can_overcommit(name) && request != *limit => "must be equal to",
+            Some(limit) if request > *limit => "must be less than or equal to",
             None if !can_overcommit(name) => {
                 errors.required(&limits, "Limit must be set for non overcommitable resources");
                 continue;
             }
             _ => continue,
         };
-        let limit = limit.map(Quantity::canonical).unwrap_or_default();
+        let limit = limit.as_ref().map(ToString::to_string).unwrap_or_default();
         let why = format!("{why} {name} limit of {limit}");
-        errors.push(FieldError::invalid(&requests.path, request.canonical(), why));
+        errors.push(FieldError::invalid(&requests.path, request.to_string(), why));
     }
 }
 
@@ -58,8 +58,8 @@ fn resource_name(name: &str, amount: &At<'_>, errors: &mut Errors) {
 }
 
 fn resource_amount(name: &str, amount: &At<'_>, errors: &mut Errors) {
-    let Some(quantity) = quantity::parse(amount.text()) else { return };
-    let shown = Value::from(quantity.canonical());
+    let Some(quantity) = Quantity::parse(amount.text()).ok() else { return };
+    let shown = Value::from(quantity.to_string());
     let at = At { value: &shown, path: amount.path.clone() };
     if quantity.sign() == Ordering::Less {
         errors.invalid(&at, "must be greater than or equal to 0");

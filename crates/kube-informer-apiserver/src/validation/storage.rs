@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::at::{At, Errors};
 use super::{formats, selector, volumes};
 use crate::fields;
-use crate::quantity;
+use crate::schema::Quantity;
 use crate::status::FieldError;
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -74,8 +74,10 @@ pub(super) fn claim(object: &Value, errors: &mut Errors) {
     match fields::at(spec.value, &["resources", "requests", "storage"]).and_then(Value::as_str) {
         None => errors.push(FieldError::required(path, "")),
         Some(text) => {
-            if let Some(amount) = quantity::parse(text).filter(|amount| amount.sign() != Ordering::Greater) {
-                errors.push(FieldError::invalid(path, amount.canonical(), "must be greater than zero"));
+            if let Some(amount) =
+                Quantity::parse(text).ok().filter(|amount| amount.sign() != Ordering::Greater)
+            {
+                errors.push(FieldError::invalid(path, amount.to_string(), "must be greater than zero"));
             }
         }
     }
@@ -106,10 +108,10 @@ pub(super) fn update_claim(old: &Value, new: &Value, errors: &mut Errors) {
                    bound claims";
         errors.forbidden(&spec_at, why);
     }
-    let amount = |object: &Value, path: &[&str]| quantity::parse(fields::text(object, path));
+    let amount = |object: &Value, path: &[&str]| Quantity::parse(fields::text(object, path)).ok();
     if let (Some(old_size), Some(new_size)) = (amount(before, size), amount(spec_at.value, size)) {
         let capacity = amount(old, &["status", "capacity", "storage"]);
-        let floor = capacity.is_some_and(|capacity| new_size <= capacity);
+        let floor = capacity.as_ref().is_some_and(|capacity| new_size <= *capacity);
         if new_size < old_size && (floor || (capacity.is_none() && new_size.sign() != Ordering::Greater)) {
             errors.forbidden(&spec_at.walk(size), "field can not be less than status.capacity");
         }
@@ -166,12 +168,12 @@ fn capacity(capacity: &At<'_>, errors: &mut Errors) {
         errors.unsupported(capacity, &["storage"]);
     }
     for (_, amount) in capacity.entries() {
-        let Some(quantity) = quantity::parse(amount.text()) else { continue };
+        let Some(quantity) = Quantity::parse(amount.text()).ok() else { continue };
         if quantity.sign() == Ordering::Less {
-            errors.invalid_shown(&amount.path, &quantity.canonical(), "must be a valid resource quantity");
+            errors.invalid_shown(&amount.path, &quantity.to_string(), "must be a valid resource quantity");
         }
         if quantity.sign() != Ordering::Greater {
-            let shown = quantity.canonical();
+            let shown = quantity.to_string();
             errors.push(FieldError::invalid(&amount.path, shown, "must be greater than zero"));
         }
     }

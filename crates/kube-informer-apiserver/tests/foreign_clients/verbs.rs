@@ -52,7 +52,7 @@ async fn objects_are_created_read_listed_replaced_and_deleted_every_way() {
         let twice = maps.create(&post(), &config_map("one", &[])).await;
         assert_eq!(refusal(twice), (409, "AlreadyExists".into()));
         let list = maps.list(&ListParams::default()).await.unwrap();
-        assert_eq!(list.items, [made.clone()]);
+        assert_eq!(list.items, std::slice::from_ref(&made));
         assert_eq!(maps.list_metadata(&ListParams::default()).await.unwrap().items.len(), 1);
         let mut new = made.clone();
         new.data.as_mut().unwrap().insert("b".into(), "2".into());

@@ -9,7 +9,7 @@ use kube_core::params::{DeleteParams, ListParams, Patch, PatchParams, PostParams
 use kube_core::{PartialObjectMeta, ResourceExt, WatchEvent};
 use kube_runtime::wait::{await_condition, conditions, delete::delete_and_finalize};
 use kube_runtime::watcher::{self, Event, watcher};
-use kube_runtime::{WatchStreamExt, metadata_watcher, reflector};
+use kube_runtime::{WatchStreamExt, reflector};
 use serde_json::json;
 
 use crate::verbs::pod;
@@ -98,15 +98,15 @@ async fn a_metadata_watcher_gets_metadata_alone() {
     for way in WAYS {
         let (_server, client) = start(way).await;
         let maps = fill(&client, 3).await;
+        let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::default_namespaced(client);
         for config in [watcher::Config::default(), watcher::Config::default().streaming_lists()] {
-            let mut stream = Box::pin(metadata_watcher(maps.clone(), config));
+            let mut stream = Box::pin(watcher(metadata.clone(), config));
             assert_eq!(initial(&mut stream).await, ["map-000", "map-001", "map-002"], "{way:?}");
             let patch = Patch::Merge(json!({ "metadata": { "annotations": { "way": format!("{way:?}") } } }));
             maps.patch("map-001", &PatchParams::default(), &patch).await.unwrap();
             let Event::Apply(map) = soon("applied", stream.try_next()).await.unwrap().unwrap() else {
                 panic!("not applied")
             };
-            let map: PartialObjectMeta<ConfigMap> = map;
             assert_eq!(map.annotations()["way"], format!("{way:?}"));
             assert_eq!(map.types.unwrap().kind, "PartialObjectMetadata");
             let patch = Patch::Merge(json!({ "metadata": { "annotations": null } }));
@@ -140,7 +140,7 @@ async fn a_reflector_store_follows_the_server() {
         }
     })
     .await;
-    // Versions of the past are gone, and the watch ends: the reflector lists again.
+    // Forgetting the past does not disturb who is up to date.
     server.compact();
     maps.delete("other", &DeleteParams::default()).await.unwrap();
     soon("the same again", async {

@@ -36,6 +36,9 @@ fn paths(old: &Value, new: &Value) -> String {
     const SHOWN: usize = 4;
     let mut paths = Vec::new();
     for (top, before, after) in differing(old, new) {
+        if !(before.is_object() && after.is_object()) {
+            paths.push(top.to_owned());
+        }
         for (field, ..) in differing(before, after) {
             if !(top == "metadata" && ["managedFields", "resourceVersion"].contains(&field)) {
                 paths.push(format!("{top}.{field}"));
@@ -95,13 +98,18 @@ fn facts<'v>(old: &'v Value, new: &'v Value) -> impl Iterator<Item = String> + '
         let old = before.iter().find(|(n, _)| *n == name).map(|(_, image)| image.clone())?;
         (old != image).then(|| format!("image {name} {old}→{image}"))
     });
+    let endpoints = (ready_endpoints(old), ready_endpoints(new));
+    let endpoints = match endpoints {
+        (Some(before), Some(after)) if before != after => Some(format!("ready endpoints {before}→{after}")),
+        _ => None,
+    };
     let ready = (is_ready(old), is_ready(new));
     let readiness = match ready {
         (false, true) => Some("ready".to_owned()),
         (true, false) => Some("not ready".to_owned()),
         _ => None,
     };
-    told.chain(rolled).chain(readiness)
+    told.chain(rolled).chain(endpoints).chain(readiness)
 }
 
 fn show(value: &Value) -> String {
@@ -114,6 +122,12 @@ fn images(object: &Value) -> Vec<(String, String)> {
     let containers = at.iter().find_map(|at| object.pointer(at)?.as_array());
     let pairs = containers.into_iter().flatten();
     pairs.filter_map(|c| Some((c["name"].as_str()?.to_owned(), c["image"].as_str()?.to_owned()))).collect()
+}
+
+/// How many endpoints of a slice take traffic.
+fn ready_endpoints(object: &Value) -> Option<usize> {
+    let endpoints = object.get("endpoints")?.as_array()?;
+    Some(endpoints.iter().filter(|e| e["conditions"]["ready"] == true).count())
 }
 
 fn is_ready(object: &Value) -> bool {
@@ -152,7 +166,8 @@ mod tests {
     #[test]
     fn a_change_of_nothing_that_people_look_at_names_the_fields() {
         let old = json!({ "metadata": { "resourceVersion": "1" }, "status": { "replicas": 1 } });
-        let new = json!({ "metadata": { "resourceVersion": "2", "labels": {} }, "status": { "replicas": 2 } });
+        let new =
+            json!({ "metadata": { "resourceVersion": "2", "labels": {} }, "status": { "replicas": 2 } });
         let line = line(&Change { kind: "deployment", old: Some(old), new: Some(new) }, false);
         assert!(line.ends_with("changed metadata.labels, status.replicas"), "{line}");
     }

@@ -83,7 +83,8 @@ async fn a_custom_object_is_read_like_any_other() {
     assert!(explained.contains("\nreplicas <integer>\n"), "{explained}");
     assert!(explained.contains("\nsize <string> -required-\n"), "{explained}");
     let column = k.tidy("get crd gadgets.example.com").await;
-    assert!(column.starts_with("NAME CREATED AT\ngadgets.example.com 2"), "{column}");
+    let expected = "NAME SCOPE VERSIONS CREATED AT\ngadgets.example.com Namespaced v1(storage) 2";
+    assert!(column.starts_with(expected), "{column}");
 }
 
 #[tokio::test]
@@ -119,7 +120,8 @@ async fn a_custom_object_must_fit_its_schema() {
         k.fails("apply -f bad.yaml").await,
         "The Gadget \"g2\" is invalid: \n\
          * spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0\n\
-         * spec.size: Unsupported value: \"medium\": supported values: \"small\", \"large\""
+         * spec.size: Unsupported value: \"medium\": supported values: \"small\", \"large\"\n\
+         * .spec.replicas: Invalid value: -1: should be a non-negative integer"
             .replace(" \n", "\n")
     );
     k.file("unknown.yaml", &GADGET.replace("g1", "g2").replace("small", "small, colour: red"));

@@ -28,7 +28,7 @@ async fn objects_are_deleted_by_name_by_label_and_all() {
 #[tokio::test]
 async fn a_pod_that_nobody_ends_is_deleted_by_force() {
     let k = require!(Kubectl::new().await);
-    k.feed("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: n1, containers: [{name: c, image: i}]}}", "create -f -").await;
+    k.feed("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeName: n1, containers: [{name: c, image: i}]}", "create -f -").await;
     assert_eq!(k.tidy("delete pod p --wait=false").await, "pod \"p\" deleted");
     assert_eq!(k.tidy("get pods").await, "NAME READY STATUS RESTARTS AGE\np 0/1 Terminating 0 AGE");
     let (out, err) = k.warned("delete pod p --grace-period=0 --force").await;
@@ -59,7 +59,7 @@ async fn dependents_are_deleted_or_orphaned_as_asked() {
 async fn a_deletion_waits_for_finalizers() {
     let k = require!(Kubectl::new().await);
     k.feed(
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/keep]}}",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, finalizers: [example.com/keep]}",
         "create -f -",
     )
     .await;

@@ -94,7 +94,7 @@ async fn labels_and_annotations_come_and_go() {
 #[tokio::test]
 async fn nodes_are_cordoned_and_tainted() {
     let k = require!(Kubectl::new().await);
-    k.feed("{apiVersion: v1, kind: Node, metadata: {name: n1}}", "create -f -").await;
+    k.feed("apiVersion: v1\nkind: Node\nmetadata: {name: n1}", "create -f -").await;
     assert_eq!(k.ok("cordon n1").await, "node/n1 cordoned\n");
     assert_eq!(
         k.tidy("get nodes").await,

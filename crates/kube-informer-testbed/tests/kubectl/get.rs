@@ -143,11 +143,12 @@ async fn a_table_is_watched_row_by_row() {
 #[tokio::test]
 async fn objects_are_described_with_what_belongs_to_them() {
     let k = require!(with_pods().await);
+    let uid = k.ok("get pod b -o jsonpath={.metadata.uid}").await;
     let event = r#"
 apiVersion: v1
 kind: Event
 metadata: {name: e1}
-involvedObject: {apiVersion: v1, kind: Pod, name: b, namespace: default}
+involvedObject: {apiVersion: v1, kind: Pod, name: b, namespace: default, uid: UID}
 type: Warning
 reason: TooHot
 message: It burns
@@ -156,12 +157,12 @@ firstTimestamp: "2020-01-01T00:00:00Z"
 lastTimestamp: "2020-01-01T00:00:00Z"
 source: {component: tests}
 "#;
-    k.feed(event, "create -f -").await;
+    k.feed(&event.replace("UID", &uid), "create -f -").await;
     let pod = k.tidy("describe pod b").await;
     for part in [
         "Name: b\nNamespace: default\nPriority: 0\nNode: n1/\nLabels: app=shop\ntier=front\n",
         "\nmain:\nImage: nginx:1\nPort: 80/TCP\nHost Port: 0/TCP\nEnvironment:\nA: 1\nMounts: <none>\n",
-        "\nQoS Class: BestEffort\nNode-Selectors: <none>\nTolerations: node.kubernetes.io/not-ready:NoExecute op=Exists for 300s\n",
+        "\nQoS Class: BestEffort\nNode-Selectors: <none>\nTolerations: node.kubernetes.io/not-ready:NoExecute op=Exists for AGE\n",
         "Warning TooHot ",
         "tests It burns",
     ] {
@@ -188,7 +189,7 @@ No LimitRange resource.";
     assert!(configmap.contains("\nData\n====\nkey:\n----\nvalue\n"), "{configmap}");
     let service = k.tidy("describe service kubernetes").await;
     assert!(service.contains("\nType: ClusterIP\nIP Family Policy: SingleStack\n"), "{service}");
-    k.feed("{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: 2}}}", "create -f -")
+    k.feed("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: 2}}", "create -f -")
         .await;
     let node = k.tidy("describe node n1").await;
     assert!(node.contains("\nCapacity:\ncpu: 2\n"), "{node}");

@@ -14,7 +14,7 @@ async fn what_does_not_exist_is_not_found() {
         ("delete pod nope", r#"Error from server (NotFound): pods "nope" not found"#),
         (
             "scale deploy nope --replicas=1",
-            r#"Error from server (NotFound): deployments.apps "nope" not found"#,
+            r#"error: no objects passed to scale deployments.apps "nope" not found"#,
         ),
         ("rollout status deploy nope", r#"Error from server (NotFound): deployments.apps "nope" not found"#),
         ("-n nope create configmap a", r#"error: failed to create configmap: namespaces "nope" not found"#),
@@ -38,7 +38,7 @@ async fn what_exists_is_not_created_again() {
 #[tokio::test]
 async fn bad_names_and_selectors_are_refused() {
     let k = require!(Kubectl::new().await);
-    k.file("name.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: Bad_Name}}");
+    k.file("name.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_Name}");
     for (arguments, complaint) in [
         (
             "create namespace BAD",
@@ -68,12 +68,9 @@ async fn bad_names_and_selectors_are_refused() {
 #[tokio::test]
 async fn files_that_are_no_objects_are_refused() {
     let k = require!(Kubectl::new().await);
-    k.file("unknown.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dta: {a: b}}");
-    k.file(
-        "type.yaml",
-        "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: many}]}}",
-    );
-    k.file("kind.yaml", "{apiVersion: example.com/v1, kind: Nothing, metadata: {name: x}}");
+    k.file("unknown.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndta: {a: b}");
+    k.file("type.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: many}]}");
+    k.file("kind.yaml", "apiVersion: example.com/v1\nkind: Nothing\nmetadata: {name: x}");
     k.file("broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a\n");
     assert_eq!(
         k.fails("apply -f unknown.yaml").await,

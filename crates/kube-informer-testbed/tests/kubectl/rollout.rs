@@ -49,7 +49,9 @@ async fn a_paused_deployment_waits_to_be_resumed() {
     k.ok("wait deployment web --for=condition=Available --timeout=100s").await;
     assert_eq!(k.ok("rollout pause deployment web").await, "deployment.apps/web paused\n");
     k.ok("set image deployment/web nginx=nginx:2").await;
-    k.ok("wait deployment web --for=jsonpath={.status.observedGeneration}=3 --timeout=100s").await;
+    let generation = k.ok("get deployment web -o jsonpath={.metadata.generation}").await;
+    let observed = format!("jsonpath={{.status.observedGeneration}}={generation}");
+    k.ok(&format!("wait deployment web --for={observed} --timeout=100s")).await;
     assert_eq!(
         k.ok("get replicasets -o jsonpath={.items[*].spec.template.spec.containers[*].image}").await,
         "nginx:1"

@@ -33,7 +33,7 @@ fn play(simulation: Simulation, seconds: u64) -> Vec<String> {
 #[test]
 fn the_same_seed_gives_the_same_story() {
     let simulation = Simulation::default().with_seed(11).with_crash_rate(0.2);
-    let (first, second) = (play(simulation.clone(), 300), play(simulation, 300));
+    let (first, second) = (play(simulation.clone(), 150), play(simulation, 150));
     for (at, (a, b)) in first.iter().zip(&second).enumerate() {
         assert_eq!(a, b, "change {at}");
     }
@@ -43,13 +43,13 @@ fn the_same_seed_gives_the_same_story() {
 
 #[test]
 fn another_seed_gives_another_story() {
-    let story = |seed| play(Simulation::default().with_seed(seed), 60);
+    let story = |seed| play(Simulation::default().with_seed(seed), 30);
     assert_ne!(story(1), story(2));
 }
 
 #[test]
 fn the_story_goes_on_and_on() {
-    let log = play(Simulation::default().with_seed(5), 600);
+    let log = play(Simulation::default().with_seed(5), 250);
     for what in
         ["jobs Deleted shop/report", "deployments Modified shop/web", "configmaps Modified shop/settings"]
     {

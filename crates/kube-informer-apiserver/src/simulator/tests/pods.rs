@@ -195,12 +195,12 @@ async fn endpoint_slices_follow_the_ready_pods() {
 async fn a_slice_holds_at_most_a_hundred_endpoints() {
     let world = World::start(Simulation::default().with_nodes(5));
     world.create(Kind::Service, service(json!(8080)));
-    world.create(Kind::Deployment, deployment("web", 250));
+    world.create(Kind::Deployment, deployment("web", 150));
     world.quiet().await;
     let mut sizes: Vec<usize> =
         world.list(Kind::EndpointSlice).iter().map(|s| s["endpoints"].as_array().unwrap().len()).collect();
     sizes.sort_unstable();
-    assert_eq!(sizes.iter().sum::<usize>(), 250);
+    assert_eq!(sizes.iter().sum::<usize>(), 150);
     assert!(sizes.iter().all(|size| *size <= 100), "{sizes:?}");
 }
 

@@ -118,11 +118,39 @@ impl Api {
         Ok(Answer { code, body, asked })
     }
 
+    /// Sends anything and records nothing.
+    pub(crate) async fn unrecorded(
+        &self,
+        method: Method,
+        short: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Result<Answer> {
+        let response =
+            self.endpoint.request(method.clone(), &self.path(short), header_map(headers)?, body).await?;
+        let body = serde_json::from_slice(&response.body).unwrap_or_default();
+        Ok(Answer { code: response.status.as_u16(), body, asked: format!("{method} {short}") })
+    }
+
     /// Asks without recording.
     pub(crate) async fn peek(&self, short: &str) -> Result<Answer> {
         let response = self.endpoint.get(&self.path(short)).await?;
         let body = serde_json::from_slice(&response.body).unwrap_or_default();
         Ok(Answer { code: response.status.as_u16(), body, asked: format!("GET {short}") })
+    }
+
+    /// Creates without recording.
+    pub(crate) async fn prepare(&self, path: &str, body: &Value) -> Result<()> {
+        let made = self.endpoint.post(&self.path(path), body).await?.success()?.json()?;
+        self.remember(&self.path(path), &Method::POST, &made);
+        Ok(())
+    }
+
+    /// Asks for a form without recording.
+    pub(crate) async fn quiet_as(&self, path: &str, accept: &str) -> Result<(u16, Value)> {
+        let headers = header_map(&[("accept", accept)])?;
+        let response = self.endpoint.request(Method::GET, &self.path(path), headers, "").await?;
+        Ok((response.status.as_u16(), serde_json::from_slice(&response.body).unwrap_or_default()))
     }
 
     /// Asks, without recording, until the answer is as wanted.
@@ -311,6 +339,11 @@ impl Answer {
             return Ok(self);
         }
         bail!("{}: {} instead of {code} {reason}: {}", self.asked, self.code, self.body)
+    }
+
+    /// The code and the reason.
+    pub(crate) fn verdict(&self) -> Value {
+        json!({ "code": self.code, "reason": self.body["reason"] })
     }
 
     fn text(&self, pointer: &str) -> String {

@@ -6,6 +6,7 @@
 //!   Versions of lists and bookmarks become `list@N`: not older than `vN`, older than the next.
 //! - Times of this run, random suffixes of generated names, continue tokens, issued tokens, ages in tables,
 //!   allocated addresses and ports and the servers' own addresses become words.
+//! - The whole object that a message about a patch quotes becomes a word; it shows the order of Go's fields.
 //! - The difference between two Go structs that some messages end with goes.
 //! - Descriptions of a table's columns go.
 //! - `managedFields` are sorted: their order depends on the clock.
@@ -29,7 +30,12 @@ pub(crate) fn normal(entries: Vec<Value>, unique: &str) -> BTreeMap<String, Valu
         for (key, value) in object(entry) {
             parts.push((key, value));
         }
-        let key = format!("{:02} {}", number + 1, step.as_str().unwrap_or_default());
+        let step = step.as_str().unwrap_or_default();
+        // What is no answer has a name of its own.
+        let key = match parts.iter().any(|(key, _)| key == "value") {
+            true => step.to_owned(),
+            false => format!("{:02} {step}", number + 1),
+        };
         steps.insert(key, parts.into_iter().collect());
     }
     steps
@@ -71,16 +77,20 @@ static UID: LazyLock<Regex> =
     LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 /// Times of this run; scenarios themselves write times of 2001.
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
-static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
-static OWN_ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b127\.0\.0\.1:\d+\b"));
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+(/\d+)?\b"));
+static OWN_ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+\.\d+\.\d+\.\d+:\d+$"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(ms|s|m)$"));
 /// What differs, as Go prints its own structs.
 static GO_DIFF: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)\n@@ .*"));
+/// An object as Go prints it: its fields in the order of the struct.
+static PATCHED: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"(?s)(patch: Invalid value: |^Invalid value: )"(?:\\?\{\\?"|map\[).*"(: )"#));
+static OLDEST: LazyLock<Regex> = LazyLock::new(|| regex(r"(too old resource version: \S+ )\(\d+\)"));
 static CONTINUE: LazyLock<Regex> = LazyLock::new(|| regex("continue=[A-Za-z0-9_%-]{40,}"));
 /// Versions inside messages and queries.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=)(\d+)",
+        r"(ResourceVersion in (?:precondition|object meta): |resource version: |current: |resource version: \d+ \(|resourceVersion=|ResourceVersion in (?:the precondition|record) \()(\d+)",
     )
 });
 
@@ -209,6 +219,8 @@ impl Words<'_> {
             Some(fraction) => format!("TIME.{}", "n".repeat(fraction.len() - 1)),
             None => "TIME".to_owned(),
         });
+        let text = OLDEST.replace_all(&text, "$1(OLDEST)");
+        let text = PATCHED.replace_all(&text, "${1}OBJECT$2");
         let text = GO_DIFF.replace(&text, "");
         let text = CONTINUE.replace_all(&text, "continue=CONTINUE");
         let text = ADDRESS.replace_all(&text, "ADDRESS");

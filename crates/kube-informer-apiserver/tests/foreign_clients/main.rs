@@ -1,13 +1,11 @@
 //! Somebody else's client on the embedded server: kube-client and kube-runtime, unchanged, in process,
 //! over HTTP, and over HTTPS with a token.
 
-#[path = "foreign_clients/controller.rs"]
+#![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
+
 mod controller;
-#[path = "foreign_clients/verbs.rs"]
 mod verbs;
-#[path = "foreign_clients/watching.rs"]
 mod watching;
-#[path = "foreign_clients/widget.rs"]
 mod widget;
 
 use std::future::Future;

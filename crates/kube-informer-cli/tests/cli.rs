@@ -1,0 +1,160 @@
+//! The binary as people use it: what it prints, how it ends, what it says about wrong input.
+
+#![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+fn kube_informer(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-informer"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env_remove("KUBE_INFORMER_TOKEN").env_remove("RUST_LOG");
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    kube_informer(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A running command and its lines; killed if the test fails.
+struct Running {
+    child: Child,
+    lines: Option<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Self {
+        let mut child = kube_informer(args).spawn().unwrap();
+        let lines = child.stdout.take().map(BufReader::new);
+        Self { child, lines }
+    }
+
+    /// Reads until a line has this in it.
+    fn line(&mut self, part: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert_ne!(
+                self.lines.as_mut().unwrap().read_line(&mut line).unwrap(),
+                0,
+                "it ended before it printed {part:?}"
+            );
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    fn terminate(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let status = self.child.wait().unwrap();
+        status.code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has usually ended; then there is nothing to kill.
+        let _: std::io::Result<()> = self.child.kill();
+        let _: std::io::Result<_> = self.child.wait();
+    }
+}
+
+#[test]
+fn the_demo_shows_what_comes_alive() {
+    let mut demo = Running::start(&["demo", "--speed", "10"]);
+    let kubeconfig = demo.line("kubectl --kubeconfig");
+    demo.line("+ deployment/shop/web");
+    demo.line("+ pod/shop/");
+    let ready = demo.line("ready");
+    assert!(!ready.contains('\x1b'), "no colours in a pipe: {ready}");
+    assert_eq!(demo.terminate(), Some(130));
+    let kubeconfig = kubeconfig.split_whitespace().find(|word| word.ends_with(".yaml")).unwrap();
+    assert!(!std::path::Path::new(kubeconfig).exists(), "{kubeconfig} was left behind");
+}
+
+#[test]
+fn the_demo_ends_by_itself_after_its_duration() {
+    let output = run(&["demo", "--duration", "1s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    assert!(text(&output.stdout).contains("+ deployment/shop/web"));
+}
+
+#[test]
+fn the_same_seed_makes_the_same_pods() {
+    let pods = || {
+        let mut demo = Running::start(&["demo", "--seed", "7"]);
+        let pods: Vec<String> = (0..3).map(|_| demo.line("+ pod/")).collect();
+        demo.terminate();
+        pods
+    };
+    let first = pods();
+    assert_eq!(first, pods());
+}
+
+#[test]
+fn the_demo_is_quiet_when_its_reader_has_seen_enough() {
+    let mut demo = Running::start(&["demo", "--speed", "10"]);
+    demo.line("Kubernetes API on http://127.0.0.1:");
+    let mut stderr = demo.child.stderr.take().unwrap();
+    // `demo | head -1`: the pipe closes.
+    demo.lines = None;
+    assert_eq!(demo.child.wait().unwrap().code(), Some(0));
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "");
+}
+
+#[test]
+fn the_embedded_server_writes_a_kubeconfig_and_ends_at_sigterm_with_130() {
+    let folder = std::env::temp_dir().join(format!("kube-informer-cli-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("config");
+    let file = file.to_str().unwrap();
+    let mut server = Running::start(&["apiserver", "--write-kubeconfig", file, "--tls", "--token", "secret"]);
+    server.line("Kubernetes API on https://127.0.0.1:");
+    server.line(file);
+    let kubeconfig = std::fs::read_to_string(file).unwrap();
+    assert!(kubeconfig.contains("certificate-authority-data") && kubeconfig.contains("secret"));
+    assert_eq!(server.terminate(), Some(130));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_taken_port_is_one_line_that_names_it() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = run(&["apiserver", "--listen", &address]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.starts_with("error: ") && said.contains(&address), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_written_is_named() {
+    let output = run(&["apiserver", "--write-kubeconfig", "/nowhere/at/all"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/nowhere/at/all"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn wrong_arguments_are_explained_with_exit_code_2() {
+    for (args, expected) in [
+        (&["demo", "--duration", "soon"][..], "such as 30s"),
+        (&["demo", "--speed", "0"], "above 0"),
+        (&["apiserver", "--listen", "here"], "--listen"),
+        (&["demo", "--sped", "2"], "--speed"),
+        (&["wach"], "unrecognized subcommand"),
+        (&[], "Usage"),
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
+    }
+}
