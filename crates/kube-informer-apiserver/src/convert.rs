@@ -48,6 +48,10 @@ pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
 pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
     if resource.custom.is_some() || resource.version != resource.storage_version {
         crd::convert(object, resource);
+        // Each version shows the fields of its own schema.
+        if let Some(schema) = &resource.schema {
+            crd::prune(schema, object);
+        }
         return;
     }
     let Some(map) = object.as_object_mut() else { return };

@@ -7,7 +7,7 @@
 //! Level-triggered: what waits is looked at again after every change, and if the task falls behind the
 //! window, it looks at everything once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -51,6 +51,7 @@ impl Housekeeper {
     fn catch_up(&mut self, position: u64) -> u64 {
         let reached = match self.api.store.all_changes(position) {
             Ok((changes, reached)) => {
+                let mut groups = BTreeSet::new();
                 for (bucket, change) in &changes {
                     match change.kind {
                         ChangeKind::Deleted => {
@@ -60,8 +61,16 @@ impl Housekeeper {
                         _ => self.look(bucket, &change.new),
                     }
                     if bucket.1 == "customresourcedefinitions" && bucket.0 == "apiextensions.k8s.io" {
-                        self.settle_names(bucket);
+                        // Its name is plural.group.
+                        let group = change.new.name.split_once('.').map_or("", |(_, group)| group);
+                        groups.insert((bucket.clone(), group.to_owned()));
                     }
+                    if *self.api.stopping().borrow() {
+                        return reached;
+                    }
+                }
+                for (bucket, group) in &groups {
+                    self.settle_names(bucket, group);
                 }
                 reached
             }
@@ -73,10 +82,15 @@ impl Housekeeper {
                 revision
             }
         };
-        let waiting: Vec<(BucketId, String)> = self.waiting.values().cloned().collect();
-        for (bucket, key) in waiting {
-            if let Some(object) = self.api.store.get(&bucket, &key) {
-                self.advance(&bucket, &object);
+        let waiting: Vec<_> = self.waiting.iter().map(|(uid, at)| (uid.clone(), at.clone())).collect();
+        for (uid, (bucket, key)) in waiting {
+            if *self.api.stopping().borrow() {
+                break;
+            }
+            // Not another object that took the name meanwhile.
+            match self.api.store.get(&bucket, &key).filter(|object| object.uid == uid && object.deleting) {
+                Some(object) => self.advance(&bucket, &object),
+                None => drop(self.waiting.remove(&uid)),
             }
         }
         reached
@@ -123,7 +137,8 @@ impl Housekeeper {
         } else if has_finalizer(&value, "foregroundDeletion") {
             let mut blocked = false;
             for (bucket, dependent) in self.api.store.dependents(&object.uid) {
-                blocked |= blocks(&dependent.value(), &object.uid);
+                // A ring of objects that all wait for each other is cut, or none would ever go.
+                blocked |= blocks(&dependent.value(), &object.uid) && !self.owns(&dependent.uid, &object.uid);
                 if !dependent.deleting {
                     self.delete(&bucket, &dependent, DeleteOptions::propagating("Foreground"));
                 }
@@ -139,6 +154,23 @@ impl Housekeeper {
         } else if is_definition(&resource) {
             self.empty_definition(&resource, object, &value);
         }
+    }
+
+    /// Whether `owner` is, by way of others, an owner of `object`.
+    fn owns(&self, owner: &str, object: &str) -> bool {
+        let mut seen = BTreeSet::from([owner.to_owned()]);
+        let mut open = vec![owner.to_owned()];
+        while let Some(uid) = open.pop() {
+            for (_, dependent) in self.api.store.dependents(&uid) {
+                if dependent.uid == object {
+                    return true;
+                }
+                if seen.insert(dependent.uid.clone()) {
+                    open.push(dependent.uid.clone());
+                }
+            }
+        }
+        false
     }
 
     fn empty_namespace(&self, resource: &Arc<Resource>, namespace: &Stored) {
@@ -165,14 +197,16 @@ impl Housekeeper {
         }
     }
 
-    /// A definition has come, changed or gone: names may be free for others, or taken.
-    fn settle_names(&self, bucket: &BucketId) {
+    /// A definition has come, changed or gone: names of its group may be free for others, or taken.
+    fn settle_names(&self, bucket: &BucketId, group: &str) {
         let Some(resource) = self.api.registry.stored_in(bucket) else { return };
         let now = crate::api::seconds(jiff::Timestamp::now());
-        let all = self.api.store.list(bucket, "").objects;
-        for definition in &all {
+        let mut all = self.api.store.list(bucket, "").objects;
+        all.retain(|definition| definition.name.split_once('.').is_some_and(|(_, own)| own == group));
+        let values: Vec<Value> = all.iter().map(|definition| definition.value()).collect();
+        for (at, definition) in all.iter().enumerate() {
             let others: Vec<Value> =
-                all.iter().filter(|o| o.uid != definition.uid).map(|o| o.value()).collect();
+                values.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, v)| v.clone()).collect();
             self.api.amend(&resource, definition, |crd| {
                 let status = crd::status(crd, &others, &now);
                 crd["status"] = status;

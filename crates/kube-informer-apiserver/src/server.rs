@@ -1,6 +1,7 @@
 //! Starting, reaching and stopping the server.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -258,11 +259,15 @@ impl Server {
         format!("{value:#}\n")
     }
 
-    /// Writes the kubeconfig to a file.
+    /// Writes the kubeconfig to a file that only its owner can read: it may hold a token.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), ServerError> {
         let path = path.as_ref();
-        std::fs::write(path, self.kubeconfig())
-            .map_err(|source| ServerError::Kubeconfig { path: path.to_owned(), source })
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(path).and_then(|mut file| file.write_all(self.kubeconfig().as_bytes()));
+        written.map_err(|source| ServerError::Kubeconfig { path: path.to_owned(), source })
     }
 
     /// The server without its socket, for a client in the same process.
@@ -317,8 +322,11 @@ impl Server {
     pub async fn shutdown(mut self) {
         self.api.stop();
         for task in std::mem::take(&mut self.tasks) {
-            // A task that panicked has ended too.
-            let _: Result<(), _> = task.await;
+            let end = task.abort_handle();
+            // A task that panicked has ended too; one that does not end is ended.
+            if tokio::time::timeout(2 * GRACE, task).await.is_err() {
+                end.abort();
+            }
         }
     }
 }

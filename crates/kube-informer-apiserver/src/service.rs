@@ -1,11 +1,13 @@
 //! The server as a `tower` service: for a client in the same process, and under every connection.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use futures_util::FutureExt;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::Notify;
@@ -83,7 +85,18 @@ impl Service {
                 return self.handler.refuse(&parts, error).await;
             }
         };
-        self.handler.handle(Request::from_parts(parts, body)).await
+        // A bug must not take the connection, and the other requests on it, along.
+        let head = parts.clone();
+        let handled = AssertUnwindSafe(self.handler.handle(Request::from_parts(parts, body))).catch_unwind();
+        match handled.await {
+            Ok(response) => response,
+            Err(_) => {
+                tracing::error!(method = %head.method, uri = %head.uri, "the server panicked; this is a bug");
+                self.handler
+                    .refuse(&head, ApiError::internal("the server panicked; its log says where"))
+                    .await
+            }
+        }
     }
 }
 

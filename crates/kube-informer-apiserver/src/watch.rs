@@ -21,6 +21,8 @@ use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
 use crate::store::{BucketId, Change, ChangeKind, Store, TooOld};
 
+/// Longer than any watch, and short enough to be added to any time.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How many changes a watcher takes from the log at once.
 const BATCH: usize = 256;
 
@@ -200,8 +202,8 @@ impl Watch {
             pending: VecDeque::new(),
             grown,
             stopping,
-            deadline: now + request.timeout,
-            next_bookmark: now + request.bookmark_interval,
+            deadline: now + request.timeout.min(FOR_EVER),
+            next_bookmark: now + request.bookmark_interval.min(FOR_EVER),
             ended: false,
             request,
         };
@@ -226,10 +228,22 @@ impl Watch {
             if std::mem::take(&mut self.owes_end) {
                 return Some(self.bookmark(true));
             }
-            if !self.read_log() {
+            // Also while there is always more to say.
+            if Instant::now() >= self.deadline {
+                self.close();
+            } else if !self.read_log() {
                 self.wait().await;
             }
         }
+    }
+
+    /// The timeout has come: a last word on how far the watch got.
+    fn close(&mut self) {
+        if self.request.bookmarks {
+            let bookmark = self.bookmark(false);
+            self.pending.push_back(bookmark);
+        }
+        self.ended = true;
     }
 
     /// Takes what the log has; false when it has nothing new.
@@ -281,7 +295,7 @@ impl Watch {
                         let bookmark = self.bookmark(false);
                         self.pending.push_back(bookmark);
                     }
-                    self.next_bookmark = Instant::now() + self.request.bookmark_interval;
+                    self.next_bookmark = Instant::now() + self.request.bookmark_interval.min(FOR_EVER);
                 }
                 self.ended |= Instant::now() >= self.deadline;
             }

@@ -26,10 +26,10 @@ pub(crate) struct Args {
     #[arg(long)]
     tls: bool,
     /// Take only requests with this bearer token
-    #[arg(long, value_name = "TOKEN", env = "KUBE_INFORMER_TOKEN", hide_env_values = true)]
+    #[arg(long, value_name = "TOKEN", env = "KUBE_INFORMER_TOKEN", hide_env_values = true, value_parser = token)]
     token: Option<String>,
     /// Changes per resource that a watch can resume from
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = window)]
     watch_window: usize,
 }
 
@@ -47,6 +47,23 @@ pub(crate) struct Pace {
 impl Pace {
     pub(crate) fn simulation(&self) -> Simulation {
         Simulation::default().with_seed(self.seed).with_speed(self.speed)
+    }
+}
+
+fn token(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        text if text.chars().any(|c| c.is_control() || c.is_whitespace()) => {
+            Err("must have no spaces or line breaks".to_owned())
+        }
+        text => Ok(text.to_owned()),
+    }
+}
+
+fn window(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(changes) if changes > 0 => Ok(changes),
+        _ => Err("must be a whole number above 0".to_owned()),
     }
 }
 

@@ -149,6 +149,8 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         (&["demo", "--duration", "soon"][..], "such as 30s"),
         (&["demo", "--speed", "0"], "above 0"),
         (&["apiserver", "--listen", "here"], "--listen"),
+        (&["apiserver", "--token", ""], "must not be empty"),
+        (&["apiserver", "--watch-window", "0"], "above 0"),
         (&["demo", "--sped", "2"], "--speed"),
         (&["wach"], "unrecognized subcommand"),
         (&[], "Usage"),

@@ -129,11 +129,13 @@ impl Api {
         namespace: &str,
         name: &str,
         eviction: &Value,
+        dry_run: bool,
     ) -> Result<Value, ApiError> {
         if text(eviction, "/metadata/name") != name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
-        let options = DeleteOptions::read(eviction.get("deleteOptions"))?;
+        let mut options = DeleteOptions::read(eviction.get("deleteOptions"))?;
+        options.dry_run |= dry_run;
         self.check_disruption(&*self.get(pods, namespace, name)?)?;
         let pod = self.get(pods, namespace, name)?;
         check_preconditions(pods, &pod, &options)?;

@@ -214,6 +214,7 @@ impl Handler {
             };
             let mut new = patch.apply(object, schema)?;
             let mut unknown = patch.unknown_fields();
+            check_custom_type(&at.resource, name, &new)?;
             let patched = new.clone();
             let unreadable = |why: &str| ApiError::unreadable_patch(&patched, why);
             admission::check_type(&at.resource, &new)
@@ -335,7 +336,10 @@ impl Handler {
             }
             ("pods", "eviction") => {
                 let eviction = body("policy", "v1", "Eviction")?;
-                Ok(Reply::value(201, &self.api.evict(&at.resource, namespace, of, &eviction)?))
+                Ok(Reply::value(
+                    201,
+                    &self.api.evict(&at.resource, namespace, of, &eviction, options.dry_run)?,
+                ))
             }
             ("serviceaccounts", "token") => {
                 let request = body("authentication.k8s.io", "v1", "TokenRequest")?;
@@ -350,6 +354,23 @@ impl Handler {
             _ => Err(ApiError::method_not_allowed()),
         }
     }
+}
+
+/// A patch must not make another kind of a custom object.
+fn check_custom_type(resource: &Resource, name: &str, object: &Value) -> Result<(), ApiError> {
+    let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
+    let expected = resource.api_version();
+    let error = match () {
+        () if resource.custom.is_none() => return Ok(()),
+        () if kind != resource.kind => {
+            FieldError::invalid("kind", kind, format!("must be {}", resource.kind))
+        }
+        () if version != expected => {
+            FieldError::invalid("apiVersion", version, format!("must be {expected}"))
+        }
+        () => return Ok(()),
+    };
+    Err(ApiError::invalid(&resource.group, kind, name, &[error]))
 }
 
 /// Reviews can only be created, for one. Custom objects can be done everything with.
