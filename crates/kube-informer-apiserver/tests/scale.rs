@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tower_service::Service;
 
-/// How an item of a list begins.
-const ITEM: &[u8] = br#"{"apiVersion":"v1","data""#;
+/// What every item of a list has once.
+const ITEM: &[u8] = br#""name":"map-"#;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// One test at a time: they measure the memory of the process.
