@@ -53,6 +53,9 @@ pub(crate) fn read(
     body: &[u8],
     validation: FieldValidation,
 ) -> Result<(Value, Vec<String>), ApiError> {
+    // Go reads text that is none as replacement characters.
+    let lossy = String::from_utf8_lossy(body);
+    let body = lossy.as_bytes();
     let (object, complaints) = match (&resource.schema, &resource.custom) {
         (Some(schema), None) => {
             let expected =
@@ -67,7 +70,7 @@ pub(crate) fn read(
         }
         _ => {
             let mut object = parse(&resource.kind, body)?;
-            check_kind(resource, &object)?;
+            check_kind(resource, &object, body)?;
             let mut complaints = schema::duplicate_fields(body);
             complaints.extend(conform(resource, &mut object)?);
             (object, complaints)
@@ -122,6 +125,17 @@ pub(crate) fn deduplicate_owners(object: &mut Value) -> Option<String> {
     })
 }
 
+/// A patched built-in object must still be what it was.
+pub(crate) fn check_type(resource: &Resource, object: &Value) -> Result<(), ApiError> {
+    let Some(schema) = resource.schema.as_ref().filter(|_| resource.custom.is_none()) else { return Ok(()) };
+    let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
+    if matches!(kind, "") || kind == resource.kind && version == resource.api_version() {
+        return Ok(());
+    }
+    let expected = Expected { group: &resource.group, version: &resource.version, kind: &resource.kind };
+    schema::read_body(schema, expected, object.to_string().as_bytes()).map(|_| ())
+}
+
 /// What is wrong, without the words that say with what.
 pub(crate) fn why_not(message: &str) -> &str {
     message
@@ -166,21 +180,20 @@ pub(crate) fn parse(kind: &str, body: &[u8]) -> Result<Value, ApiError> {
 }
 
 /// Custom objects must say what they are.
-fn check_kind(resource: &Resource, object: &Value) -> Result<(), ApiError> {
+fn check_kind(resource: &Resource, object: &Value, body: &[u8]) -> Result<(), ApiError> {
     let expected = resource.api_version();
     let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
-    if kind.is_empty() || version.is_empty() {
-        let what = if kind.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(ApiError::bad_request(format!("Object '{what}' is missing in '{object}'")));
+    if kind.is_empty() {
+        let (expected, summary) = (&resource.kind, schema::summary(body));
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {expected}): \
+             Object 'Kind' is missing in '{object}' ({summary})"
+        )));
     }
     if version != expected {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version ({expected})"
         )));
-    }
-    if kind != resource.kind {
-        let why = "the kind in the data does not match the expected kind";
-        return Err(cannot_handle(resource, kind, why));
     }
     Ok(())
 }
@@ -213,7 +226,9 @@ pub(crate) fn admit(
     normalise(resource, object);
     keep_empty(&sent, object);
     // Ownership is about what the client sent and the defaults, not about what the server adds below.
-    own(resource, object, writer);
+    if writer.part != Part::Binding {
+        own(resource, object, writer);
+    }
     match writer.old {
         None => strategy::admission::create(resource, object, around.objects)?,
         Some(old) if writer.part == Part::Whole => strategy::admission::update(resource, old, object),
@@ -236,13 +251,29 @@ pub(crate) fn admit(
         crd::normalize_numbers(object);
     }
     if is_definition(resource) && writer.part == Part::Whole {
-        let others = (around.definitions)();
-        let before = object.clone();
-        object["status"] = crd::status(object, &others, &crate::api::seconds(writer.now));
-        let server = Writer { manager: "kube-apiserver", part: Part::Status, old: Some(&before), ..*writer };
-        own(resource, object, &server);
+        match writer.old {
+            // Their names are accepted in a second write, as by the real server's controllers.
+            None => {
+                object["status"]["acceptedNames"] = serde_json::json!({ "plural": "", "kind": "" });
+                object["status"]["conditions"] = Value::Null;
+            }
+            Some(_) => accept_names(object, &(around.definitions)(), writer.now),
+        }
     }
     Ok(())
+}
+
+/// Settles the names of a definition; what that changes belongs to the server.
+pub(crate) fn accept_names(definition: &mut Value, others: &[Value], now: Timestamp) {
+    let now = crate::api::seconds(now);
+    let before = definition.clone();
+    definition["status"] = crd::status(definition, others, &now);
+    if definition["status"] != before["status"] {
+        let api_version = "apiextensions.k8s.io/v1";
+        let write = Write { manager: "kube-apiserver", api_version, subresource: "status", now: &now };
+        let schema = kinds::kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        managed_fields::update(Some(&before), definition, write, &[], schema.as_ref());
+    }
 }
 
 /// Sets `managedFields`.
@@ -289,6 +320,11 @@ fn validate(resource: &Resource, object: &Value, writer: &Writer<'_>) -> Vec<Fie
         Some(old) if of_status => validation::update_status(resource, old, object),
         Some(old) => validation::update(resource, old, object),
     };
+    if resource.custom.is_some() && text(object, "/kind") != resource.kind {
+        let why = format!("must be {}", resource.kind);
+        errors.push(FieldError::invalid("kind", text(object, "/kind"), why));
+        return errors;
+    }
     if resource.custom.is_some() {
         errors.extend(match writer.old {
             Some(old) if of_status => crd::validate_status(resource, object, old),
@@ -306,7 +342,8 @@ fn refuse(resource: &Resource, object: &Value, errors: &[FieldError]) -> Result<
     }
     // Events have one internal group.
     let group = crate::convert::storage_group(resource);
-    Err(ApiError::invalid(group, &resource.kind, text(object, "/metadata/name"), errors))
+    let kind = if resource.custom.is_some() { text(object, "/kind") } else { &resource.kind };
+    Err(ApiError::invalid(group, kind, text(object, "/metadata/name"), errors))
 }
 
 /// Puts back empty lists and maps where Go writes null for absent ones: whoever sends them owns them.
@@ -321,7 +358,7 @@ fn keep_empty(sent: &Value, object: &mut Value) {
         }
         (Value::Array(sent), null @ Value::Null) if sent.is_empty() => *null = Value::Array(Vec::new()),
         (Value::Object(sent), null @ Value::Null) if sent.is_empty() => {
-            *null = Value::Object(Default::default())
+            *null = Value::Object(Default::default());
         }
         _ => {}
     }

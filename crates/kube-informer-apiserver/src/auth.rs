@@ -15,6 +15,8 @@ use crate::status::ApiError;
 pub(crate) struct User {
     pub(crate) name: String,
     pub(crate) groups: Vec<String>,
+    /// Empty: none.
+    pub(crate) uid: String,
 }
 
 /// The group of everybody who has said who they are.
@@ -22,7 +24,11 @@ const AUTHENTICATED: &str = "system:authenticated";
 
 impl User {
     pub(crate) fn anonymous() -> Self {
-        Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()] }
+        Self {
+            name: "system:anonymous".into(),
+            groups: vec!["system:unauthenticated".into()],
+            uid: String::new(),
+        }
     }
 
     fn admin() -> Self {
@@ -35,19 +41,21 @@ impl User {
         if !groups.iter().any(|group| group == AUTHENTICATED) {
             groups.push(AUTHENTICATED.into());
         }
-        Self { name: name.into(), groups }
+        Self { name: name.into(), groups, uid: String::new() }
     }
 
-    pub(crate) fn service_account(namespace: &str, name: &str) -> Self {
+    pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
         let of_namespace = format!("system:serviceaccounts:{namespace}");
-        Self::named(
-            &format!("system:serviceaccount:{namespace}:{name}"),
-            &["system:serviceaccounts", &of_namespace],
-        )
+        let name = format!("system:serviceaccount:{namespace}:{name}");
+        Self { uid: uid.into(), ..Self::named(&name, &["system:serviceaccounts", &of_namespace]) }
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "username": self.name, "groups": self.groups })
+        let mut out = json!({ "username": self.name, "groups": self.groups });
+        if !self.uid.is_empty() {
+            out["uid"] = self.uid.clone().into();
+        }
+        out
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
 
 /// From what is stored to what `resource` shows.
 pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
-    if resource.version != resource.storage_version {
+    if resource.custom.is_some() || resource.version != resource.storage_version {
         crd::convert(object, resource);
         return;
     }
@@ -56,6 +56,11 @@ pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
         for (old, new) in EVENT_FIELDS.into_iter().chain([EVENT_CONTROLLER]) {
             if let Some(value) = map.remove(old) {
                 map.insert(new.into(), value);
+            }
+        }
+        for optional in ["reportingController", "reportingInstance"] {
+            if map.get(optional).is_some_and(|value| value == "") {
+                map.remove(optional);
             }
         }
     }

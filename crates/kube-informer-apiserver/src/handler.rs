@@ -134,7 +134,7 @@ impl Handler {
         if let Route::Resource(target) = &route
             && self.api.registry.find(&target.group, &target.version, &target.plural).is_none()
         {
-            return Err(ApiError::unknown_path());
+            return Err(self.nowhere(&target.group, ApiError::unknown_path()));
         }
         // From here on a body is JSON, whatever it came as.
         let json = match content_type(&parts.headers).as_str() {

@@ -61,6 +61,8 @@ pub(crate) struct Stored {
     pub(crate) owners: Vec<String>,
     /// A deletion has been asked for.
     pub(crate) deleting: bool,
+    /// The version that it was stored in.
+    version: String,
     /// In the storage version, the type first, all other keys sorted.
     json: Bytes,
     /// Where in `json` what follows the type starts.
@@ -97,6 +99,7 @@ impl Stored {
             deleting: object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()),
             name,
             namespace,
+            version: resource.storage_version.clone(),
             json,
             after_type,
             forms: Mutex::default(),
@@ -117,9 +120,16 @@ impl Stored {
         value
     }
 
+    /// Whether the stored bytes differ from what `resource` shows. A definition may have changed the version
+    /// that objects are stored in since.
+    fn converts(&self, resource: &Resource) -> bool {
+        let older = || resource.custom.is_some() && self.version != resource.storage_version;
+        convert::is_needed(resource) || older()
+    }
+
     /// The bytes of this object as an item of a list of built-in objects, in pieces: no copy is kept of them.
     pub(crate) fn item(&self, resource: &Resource) -> [Bytes; 2] {
-        let (json, after_type) = match convert::is_needed(resource) {
+        let (json, after_type) = match self.converts(resource) {
             true => serialise(&self.value_as(resource)),
             false => (self.json.clone(), self.after_type),
         };
@@ -131,7 +141,7 @@ impl Stored {
 
     /// The bytes to send for `resource`'s version in `form`; made once, then shared.
     pub(crate) fn bytes(&self, resource: &Resource, form: Form) -> Bytes {
-        if form == Form::Object && !convert::is_needed(resource) {
+        if form == Form::Object && !self.converts(resource) {
             return self.json.clone();
         }
         let version = if form == Form::Metadata { String::new() } else { resource.api_version() };

@@ -47,6 +47,13 @@ pub(crate) struct Target {
 pub(crate) fn route(path: &str) -> Result<Route, ApiError> {
     let decoded = percent_encoding::percent_decode_str(path).decode_utf8();
     let path = decoded.map_err(|_| ApiError::bad_request("the path is not valid UTF-8"))?;
+    // An empty segment is one: what follows it is not found.
+    let inner = path.trim_start_matches('/').trim_end_matches('/');
+    if (inner.starts_with("api/") || inner.starts_with("apis/") && !inner.starts_with("apis//"))
+        && inner.contains("//")
+    {
+        return Err(ApiError::unknown_path());
+    }
     let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
     let other = || Ok(Route::Other(path.trim_end_matches('/').to_owned()));
     let (group, version) = match segments.as_slice() {

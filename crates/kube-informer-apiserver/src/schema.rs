@@ -18,10 +18,11 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{Expected, read_body, strict_error};
+pub(crate) use body::{Expected, read_body, strict_error, summary};
 pub(crate) use decode::Decoded;
 pub(crate) use duplicates::duplicate_fields;
 pub(crate) use quantity::Quantity;
+pub(crate) use scalars::quote;
 pub(crate) use syntax::{syntax_error, type_meta};
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@
 //! kube-apiserver.
 
 use crate::kinds::Resource;
+use crate::schema::quote;
 use serde_json::{Map, Value, json};
 
 /// A refused request.
@@ -141,7 +142,10 @@ impl FieldError {
         let mut text = title.to_owned();
         if let Some(value) = &self.value {
             text.push_str(": ");
-            text.push_str(&value.to_string());
+            match value {
+                Value::String(text_value) => text.push_str(&quote(text_value)),
+                value => text.push_str(&value.to_string()),
+            }
         }
         if !self.detail.is_empty() {
             text.push_str(": ");
@@ -186,12 +190,12 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(group: &str, plural: &str, name: &str) -> Self {
-        let message = format!("{} {name:?} not found", qualified(group, plural));
+        let message = format!("{} {} not found", qualified(group, plural), quote(name));
         Self::new(404, "NotFound", message).about(group, plural, name)
     }
 
     pub(crate) fn already_exists(group: &str, plural: &str, name: &str) -> Self {
-        let message = format!("{} {name:?} already exists", qualified(group, plural));
+        let message = format!("{} {} already exists", qualified(group, plural), quote(name));
         Self::new(409, "AlreadyExists", message).about(group, plural, name)
     }
 
@@ -205,7 +209,7 @@ impl ApiError {
 
     pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let message =
-            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
+            format!("Operation cannot be fulfilled on {} {}: {why}", qualified(group, plural), quote(name));
         Self::new(409, "Conflict", message).about(group, plural, name)
     }
 
@@ -253,7 +257,7 @@ impl ApiError {
     }
 
     pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
-        let message = format!("{} {name:?} is forbidden: {why}", qualified(group, plural));
+        let message = format!("{} {} is forbidden: {why}", qualified(group, plural), quote(name));
         Self::new(403, "Forbidden", message).about(group, plural, name)
     }
 
@@ -271,7 +275,7 @@ impl ApiError {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let message = format!("{} {name:?} is invalid: {what}", qualified(group, kind));
+        let message = format!("{} {} is invalid: {what}", qualified(group, kind), quote(name));
         let mut error = Self::new(422, "Invalid", message).about(group, kind, name);
         if let Some(details) = &mut error.details {
             details.causes = errors

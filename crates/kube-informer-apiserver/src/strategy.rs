@@ -267,6 +267,11 @@ fn stored_template_generation(object: &Value) -> i64 {
 
 /// A Job finds its pods by its own uid, unless a selector is given by hand.
 fn job_selector(object: &mut Value) {
+    // Labels that are the template's become what the template's become.
+    let of_template =
+        |object: &Value| fields::at(object, &["spec", "template", "metadata", "labels"]).cloned();
+    let own = fields::at(object, &["metadata", "labels"]).cloned();
+    let follows = own.is_none() || own == of_template(object);
     if !fields::is_true(object, &["spec", "manualSelector"]) {
         let name = fields::text(object, &["metadata", "name"]).to_owned();
         let uid = fields::text(object, &["metadata", "uid"]).to_owned();
@@ -283,11 +288,8 @@ fn job_selector(object: &mut Value) {
         let selector = ["spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"];
         fields::set_if_absent(object, &selector, uid);
     }
-    if fields::map(object, &["metadata", "labels"]).is_none_or(serde_json::Map::is_empty) {
-        let labels = fields::at(object, &["spec", "template", "metadata", "labels"]).cloned();
-        if let Some(labels) = labels {
-            fields::set(object, &["metadata", "labels"], labels);
-        }
+    if let Some(labels) = of_template(object).filter(|_| follows) {
+        fields::set(object, &["metadata", "labels"], labels);
     }
 }
 

@@ -94,12 +94,37 @@ pub(crate) fn update_status(resource: &Resource, old: &Value, new: &Value) -> Ve
     let mut errors = Errors::default();
     metadata::check_update(resource, old, new, &mut errors);
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("apps", _) | ("", "replicationcontrollers") => workloads::status(new, &mut errors),
+        ("apps", kind) => {
+            workloads::status(new, &mut errors);
+            workloads::status_fits(kind, new, &mut errors);
+        }
+        ("", "replicationcontrollers") => workloads::status(new, &mut errors),
+        ("", "namespaces") => cluster::namespace_status(new, &mut errors),
+        ("", "pods") => pod::status(new, &mut errors),
         ("policy", "poddisruptionbudgets") => workloads::status(new, &mut errors),
         ("", "services") => service::status(new, &mut errors),
         _ => {}
     }
     errors.finish()
+}
+
+/// Names that pods are named after should be labels.
+pub(crate) fn name_warning(resource: &Resource, object: &Value) -> Option<String> {
+    let named_after = matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        ("apps", "deployments" | "replicasets")
+            | ("batch", "jobs" | "cronjobs")
+            | ("", "replicationcontrollers")
+    );
+    let name = fields::text(object, &["metadata", "name"]);
+    let complaints = if named_after && !name.is_empty() { formats::dns_label(name) } else { Vec::new() };
+    (!complaints.is_empty()).then(|| {
+        format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; \
+             a DNS label is recommended: [{}]",
+            complaints.join(" ")
+        )
+    })
 }
 
 /// Some kinds are only updated from a version that is named.
@@ -171,6 +196,7 @@ fn against_old(resource: &Resource, old: &Value, new: &Value, errors: &mut Error
         ("", "persistentvolumes") => storage::update_volume(old, new, errors),
         ("", "persistentvolumeclaims") => storage::update_claim(old, new, errors),
         ("", "nodes") => cluster::update_node(old, new, errors),
+        ("events.k8s.io", "events") => cluster::update_event(old, new, errors),
         ("storage.k8s.io", "storageclasses") => storage::update_class(old, new, errors),
         ("storage.k8s.io", "csidrivers") => cluster::update_driver(old, new, errors),
         ("networking.k8s.io", "ingressclasses") => network::update_ingress_class(old, new, errors),

@@ -72,10 +72,9 @@ impl Allocator for Allocation<'_> {
             let in_range = (FIRST..FIRST + SIZE).contains(&u32::from(address));
             return match (in_range, self.taken.addresses.contains(&address)) {
                 _ if self.own_addresses.contains(&address) => Ok(wanted.to_owned()),
-                (false, _) => {
-                    Err("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12"
-                        .into())
-                }
+                (false, _) => Err(format!(
+                    "the provided IP ({wanted}) is not in the valid range. The range of valid IPs is 10.96.0.0/12"
+                )),
                 (true, true) => Err("provided IP is already allocated".into()),
                 (true, false) => Ok(wanted.to_owned()),
             };

@@ -230,7 +230,11 @@ impl Api {
     }
 }
 
-fn check_preconditions(resource: &Resource, seen: &Stored, options: &DeleteOptions) -> Result<(), ApiError> {
+pub(super) fn check_preconditions(
+    resource: &Resource,
+    seen: &Stored,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
     let failed = |what: &str, wanted: &str, found: &str| {
         Err(ApiError::precondition(resource, &seen.name, what, wanted, found))
     };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::delete::check_preconditions;
 use super::{Api, DeleteOptions, WriteOptions, text};
 use crate::crd;
 use crate::kinds::Resource;
@@ -134,6 +135,19 @@ impl Api {
         }
         let options = DeleteOptions::read(eviction.get("deleteOptions"))?;
         self.check_disruption(&*self.get(pods, namespace, name)?)?;
+        let pod = self.get(pods, namespace, name)?;
+        check_preconditions(pods, &pod, &options)?;
+        if !options.dry_run && !pod.deleting {
+            self.amend(pods, &pod, |pod| {
+                set_condition(pod, "DisruptionTarget", "True");
+                let conditions = pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+                if let Some(condition) = conditions.and_then(|all| all.last_mut()) {
+                    condition["reason"] = "EvictionByEvictionAPI".into();
+                    condition["message"] = "Eviction API: evicting".into();
+                }
+            });
+        }
+        let options = DeleteOptions { version: None, ..options };
         self.delete(pods, namespace, name, &options)?;
         Ok(success(201))
     }

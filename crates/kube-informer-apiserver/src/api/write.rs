@@ -121,7 +121,16 @@ impl Api {
         if let Some(services) = services {
             services.commit();
         }
-        self.serve(resource, &stored);
+        if is_definition(resource) {
+            let others: Vec<Value> = self
+                .list(resource, "")
+                .objects
+                .iter()
+                .filter(|o| o.name != stored.name)
+                .map(|o| o.value())
+                .collect();
+            self.amend(resource, &stored, |definition| admission::accept_names(definition, &others, now));
+        }
         Ok(stored)
     }
 

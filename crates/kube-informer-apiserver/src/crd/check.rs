@@ -20,6 +20,17 @@ use version::{check_columns, check_deprecation, check_scale, check_selectable};
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
+/// Whether a schema of these versions has a default anywhere.
+fn has_default(versions: &Value) -> bool {
+    match versions {
+        Value::Object(map) => {
+            map.get("default").is_some_and(|default| !default.is_null()) || map.values().any(has_default)
+        }
+        Value::Array(all) => all.iter().any(has_default),
+        _ => false,
+    }
+}
+
 /// Errors of a definition that was defaulted and prepared; with `old`, of a change to it.
 ///
 /// Covers the rule for the definition's name; the rest of its metadata is checked elsewhere, as for
@@ -52,6 +63,10 @@ pub(crate) fn validate_definition(crd: &Value, old: Option<&Value>) -> Vec<Field
     check_approval(crd, old, &mut errors);
     let preserved_before = old.is_some_and(|old| flag(&old["spec"], "preserveUnknownFields"));
     if flag(spec, "preserveUnknownFields") && !preserved_before {
+        if has_default(&spec["versions"]) {
+            let why = "must be false in order to use defaults in the schema";
+            errors.push(FieldError::invalid("spec.preserveUnknownFields", true, why));
+        }
         let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", true, why));
     }

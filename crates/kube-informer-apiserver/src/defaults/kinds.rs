@@ -134,6 +134,9 @@ pub(super) fn apply(resource: &Resource, object: &mut Value) {
         ("apps", "daemonsets") => {
             apply_rules(DAEMON_SET, object);
             rolling(object, &["spec", "updateStrategy"], json!({ "maxUnavailable": 1, "maxSurge": 0 }));
+            // Conversion writes it; the strategy counts it.
+            let generation = ["metadata", "annotations", "deprecated.daemonset.template.generation"];
+            fields::set_if_absent(object, &generation, "0");
             template(object, &["spec", "template", "spec"]);
         }
         ("apps", "statefulsets") => {
@@ -141,7 +144,15 @@ pub(super) fn apply(resource: &Resource, object: &mut Value) {
             apply_rules(STATEFUL_SET, object);
             template(object, &["spec", "template", "spec"]);
         }
-        ("batch", "jobs") => job(object),
+        ("batch", "jobs") => {
+            job(object);
+            if fields::map(object, &["metadata", "labels"]).is_none_or(Map::is_empty) {
+                let labels = fields::at(object, &["spec", "template", "metadata", "labels"]).cloned();
+                if let Some(labels) = labels {
+                    fields::set(object, &["metadata", "labels"], labels);
+                }
+            }
+        }
         ("batch", "cronjobs") => {
             apply_rules(CRON_JOB, object);
             template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
@@ -171,6 +182,10 @@ pub(super) fn apply(resource: &Resource, object: &mut Value) {
         }
         ("", "namespaces") => namespace(object),
         ("", "nodes") => {
+            let first = fields::text(object, &["spec", "podCIDR"]).to_owned();
+            if !first.is_empty() {
+                fields::set_if_absent(object, &["spec", "podCIDRs"], json!([first]));
+            }
             if let Some(capacity) = fields::at(object, &["status", "capacity"]).cloned() {
                 fields::set_if_absent(object, &["status", "allocatable"], capacity);
             }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Asked, Handler, Reply, content_type};
 use crate::admission::{self, FieldValidation};
 use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
+use crate::auth::User;
 use crate::body::Body;
 use crate::crd;
 use crate::kinds::Resource;
@@ -61,6 +62,10 @@ impl Handler {
         let (asked, target) = (at.asked, at.target);
         if !at.target.subresource.is_empty() {
             return self.subresource(at).await;
+        }
+        let only_posted = at.resource.custom.is_none() && at.resource.verbs == ["create"];
+        if only_posted && !target.name.is_empty() {
+            return Err(ApiError::unknown_path());
         }
         // One object is watched through its collection, or by the old path; here the parameter means nothing.
         let watch = at.target.watch || target.name.is_empty() && asked.query.flag("watch");
@@ -155,6 +160,7 @@ impl Handler {
         let validation = at.field_validation("CreateOptions")?;
         let (mut object, mut warnings) = admission::read(&at.resource, at.asked.body, validation)?;
         warnings.extend(admission::deduplicate_owners(&mut object));
+        warnings.extend(crate::validation::name_warning(&at.resource, &object));
         if admission::is_definition(&at.resource) {
             warnings.extend(crd::warnings_of_definition(&object, None));
         }
@@ -210,6 +216,8 @@ impl Handler {
             let mut unknown = patch.unknown_fields();
             let patched = new.clone();
             let unreadable = |why: &str| ApiError::unreadable_patch(&patched, why);
+            admission::check_type(&at.resource, &new)
+                .map_err(|error| unreadable(admission::why_not(&error.message)))?;
             unknown.extend(admission::conform(&at.resource, &mut new).map_err(|error| match error.code {
                 400 if at.resource.custom.is_none() => unreadable(admission::why_not(&error.message)),
                 _ => error,
@@ -299,7 +307,14 @@ impl Handler {
         let patch = if verb == "patch" { Some(at.read_patch()?) } else { None };
         let (namespace, name) = (&at.target.namespace, &at.target.name);
         let scale = self.api.set_scale(&at.resource, namespace, name, &options, |current| match &patch {
-            Some(patch) => patch.apply(current, None),
+            Some(patch) => {
+                let mut scale = patch.apply(current, None)?;
+                let schema = crate::kinds::kind("autoscaling", "v1", "Scale");
+                let patched = scale.clone();
+                let decoded = schema.map_or(Ok(()), |schema| schema.decode(&mut scale).map(|_| ()));
+                decoded.map_err(|why| ApiError::unreadable_patch(&patched, &why))?;
+                Ok(scale)
+            }
             None => {
                 let mut scale = admission::read_kind("autoscaling", "v1", "Scale", at.asked.body)?;
                 crate::api::identify(&at.resource, namespace, name, &mut scale)?;
@@ -325,7 +340,11 @@ impl Handler {
             ("serviceaccounts", "token") => {
                 let request = body("authentication.k8s.io", "v1", "TokenRequest")?;
                 self.api.get(&at.resource, namespace, of)?;
-                let request = self.service_account_token(namespace, of, request, &options.manager)?;
+                let uid = self.api.get(&at.resource, namespace, of)?.uid.clone();
+                let user = User::service_account(namespace, of, &uid);
+                let mut request =
+                    self.service_account_token(namespace, of, request, &options.manager, user)?;
+                request["metadata"]["uid"] = uid.into();
                 Ok(Reply::value(201, &request))
             }
             _ => Err(ApiError::method_not_allowed()),
@@ -411,7 +430,7 @@ impl At<'_> {
     fn check_media(&self) -> Result<(), ApiError> {
         match content_type(self.asked.headers).as_str() {
             "" | "application/json" | protobuf::MEDIA_TYPE => Ok(()),
-            _ => Err(unknown_format(&["application/json"])),
+            _ => Err(unknown_format(&["application/json", protobuf::MEDIA_TYPE])),
         }
     }
 

@@ -56,6 +56,7 @@ impl Handler {
         name: &str,
         mut request: Value,
         manager: &str,
+        user: User,
     ) -> Result<Value, ApiError> {
         const HOUR: i64 = 3600;
         let now = Timestamp::now();
@@ -90,7 +91,7 @@ impl Handler {
         if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
             request["spec"]["audiences"] = json!([ISSUER]);
         }
-        let token = self.tokens.issue(User::service_account(namespace, name));
+        let token = self.tokens.issue(user);
         let until = now.checked_add(jiff::SignedDuration::from_secs(lasting)).unwrap_or(now);
         request["status"] = json!({ "token": token, "expirationTimestamp": seconds(until) });
         Ok(request)

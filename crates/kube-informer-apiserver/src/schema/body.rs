@@ -33,6 +33,9 @@ pub(crate) fn read_body(
             expected.kind
         ))
     };
+    if let Some(why) = too_deep(bytes) {
+        return Err(unrecognized(&format!("couldn't get version/kind; json parse error: {why}")));
+    }
     let meta = type_meta(bytes).map_err(|why| unrecognized(&why))?;
     let (mut group, mut version) = match meta.api_version.split_once('/') {
         Some((_, rest)) if rest.contains('/') => {
@@ -70,6 +73,13 @@ fn cannot_handle(kind: &str, version: &str, expected: &str, why: &str) -> ApiErr
 
 /// Why an object of another kind is refused.
 fn mismatch(group: &str, version: &str, kind: &str, expected: Expected<'_>) -> String {
+    if (group, version, kind) == ("", "v1", "List") {
+        return format!(
+            "converting (v1.List) to ({}.{}): unknown conversion",
+            package(expected.group),
+            expected.kind
+        );
+    }
     let known = kinds::kind(group, version, kind).filter(|_| scheme(group) == scheme(expected.group));
     let Some(schema) = known else {
         return format!(
@@ -78,12 +88,37 @@ fn mismatch(group: &str, version: &str, kind: &str, expected: Expected<'_>) -> S
         );
     };
     let from = schema.get().go.as_ref().map_or("", |go| go.name.as_str());
-    // The server's internal packages are named after the group's first word.
-    let package = match expected.group {
+    format!("converting ({from}) to ({}.{}): unknown conversion", package(expected.group), expected.kind)
+}
+
+/// The server's internal packages are named after the group's first word.
+fn package(group: &str) -> &str {
+    match group {
         "" | "events.k8s.io" => "core",
         group => group.split('.').next().unwrap_or_default(),
-    };
-    format!("converting ({from}) to ({package}.{}): unknown conversion", expected.kind)
+    }
+}
+
+/// Go's decoder does not go deeper than this.
+fn too_deep(bytes: &[u8]) -> Option<String> {
+    const MOST: usize = 10_000;
+    let (mut depth, mut text, mut escaped) = (0_usize, false, false);
+    for &byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if text => escaped = true,
+            b'"' => text = !text,
+            b'{' | b'[' if !text => {
+                depth += 1;
+                if depth > MOST {
+                    return Some(format!("invalid character '{}' exceeded max depth", char::from(byte)));
+                }
+            }
+            b'}' | b']' if !text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The real server is three servers in one, and each knows only its own kinds.
@@ -99,7 +134,7 @@ fn join(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-fn summary(bytes: &[u8]) -> String {
+pub(crate) fn summary(bytes: &[u8]) -> String {
     let (shown, more) = match bytes.get(..SHOWN) {
         Some(start) if bytes.len() > SHOWN => (start, " ..."),
         _ => (bytes, ""),

@@ -2,8 +2,8 @@
 //!
 //! `DefaultTolerationSeconds`, `Priority`, `TaintNodesByCondition`, `StorageObjectInUseProtection`,
 //! `DefaultStorageClass` and `DefaultIngressClass`. `ServiceAccount` is off, as in test control planes
-//! without a controller that makes accounts. `LimitRanger`, `ResourceQuota`, `PodSecurity` and
-//! `RuntimeClass` are not done. `NamespaceLifecycle` is the core's.
+//! without a controller that makes accounts. `LimitRanger`, `ResourceQuota`, `PodSecurity` are
+//! not done, and of `RuntimeClass` only that the class exists. `NamespaceLifecycle` is the core's.
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ pub(crate) fn create(resource: &Resource, object: &mut Value, objects: Objects<'
         ("", "pods") => {
             tolerations(object);
             priority(object, objects)?;
+            runtime_class(object, objects)?;
         }
         ("", "nodes") => taint(object),
         ("", "persistentvolumes") => protect(object, "kubernetes.io/pv-protection"),
@@ -55,6 +56,17 @@ pub(crate) fn update(resource: &Resource, old: &Value, new: &mut Value) {
             }
         }
     }
+}
+
+/// A runtime class that a pod names must exist.
+fn runtime_class(object: &Value, objects: Objects<'_>) -> Result<(), ApiError> {
+    let class = fields::text(object, &["spec", "runtimeClassName"]);
+    let exists = |all: Vec<Value>| all.iter().any(|one| fields::text(one, &["metadata", "name"]) == class);
+    if class.is_empty() || exists(objects("node.k8s.io", "runtimeclasses")) {
+        return Ok(());
+    }
+    let why = format!("pod rejected: RuntimeClass {class:?} not found");
+    Err(ApiError::forbidden("", "pods", fields::text(object, &["metadata", "name"]), &why))
 }
 
 /// A pod stays for five minutes on a node that is not ready or not reachable.

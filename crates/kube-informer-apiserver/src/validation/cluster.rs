@@ -19,6 +19,18 @@ pub(super) fn namespace(object: &Value, errors: &mut Errors) {
     }
 }
 
+pub(super) fn namespace_status(object: &Value, errors: &mut Errors) {
+    let phase = fields::text(object, &["status", "phase"]);
+    let (expected, not) = match fields::at(object, &["metadata", "deletionTimestamp"]) {
+        None => ("Active", ""),
+        Some(_) => ("Terminating", "not "),
+    };
+    if phase != expected {
+        let why = format!("may only be '{expected}' if `deletionTimestamp` is {not}empty");
+        errors.push(FieldError::invalid("status.Phase", phase, why));
+    }
+}
+
 pub(super) fn node(object: &Value, errors: &mut Errors) {
     let node = At::root(object);
     pod::taints(&node.walk(&["spec", "taints"]).named("metadata.taints"), errors);
@@ -98,6 +110,9 @@ pub(super) fn event(object: &Value, core: bool, is_new: bool, errors: &mut Error
                 errors.push(FieldError::invalid(event.get(field).path, "", why));
             }
         }
+        if event.get(if core { "message" } else { "note" }).text().len() > 1024 {
+            errors.push(FieldError::invalid("message", "", "can have at most 1024 characters"));
+        }
     }
     if !core && is_new {
         if !event.get("eventTime").is_set() {
@@ -106,6 +121,33 @@ pub(super) fn event(object: &Value, core: bool, is_new: bool, errors: &mut Error
         let kind = event.get("type");
         if !matches!(kind.text(), "Normal" | "Warning") {
             errors.push(FieldError::invalid(&kind.path, "", format!("has invalid value: {}", kind.text())));
+        }
+    }
+}
+
+/// Only the series of an event goes on. Its fields are named as the server names them inside.
+pub(super) fn update_event(old: &Value, new: &Value, errors: &mut Errors) {
+    if !At::root(old).get("eventTime").is_set() {
+        return;
+    }
+    for (field, name) in [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        if !fields::same(old.get(field), new.get(field)) {
+            let value = new.get(field).cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(name, value, "field is immutable"));
         }
     }
 }

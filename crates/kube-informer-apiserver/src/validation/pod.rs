@@ -9,6 +9,17 @@ use super::{container, formats, metadata, selector, volumes};
 use crate::fields;
 use crate::status::FieldError;
 
+/// Addresses that a kubelet reports.
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    for address in At::root(object).walk(&["status", "podIPs"]).items() {
+        let ip = address.get("ip");
+        if ip.text().parse::<std::net::IpAddr>().is_err() {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            errors.push(FieldError::invalid(&address.path, ip.text(), why));
+        }
+    }
+}
+
 pub(super) fn create(object: &Value, errors: &mut Errors) {
     let pod = At::root(object);
     let spec = pod.get("spec");

@@ -145,6 +145,29 @@ pub(super) fn status(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Parts of a status are not more than the whole.
+pub(super) fn status_fits(kind: &str, object: &Value, errors: &mut Errors) {
+    let parts: &[&str] = match kind {
+        "deployments" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        "replicasets" => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+        "statefulsets" => &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        _ => return,
+    };
+    let status = At::root(object).get("status");
+    let count = |name: &str| status.get(name).int().unwrap_or_default();
+    let mut more = |name: &str, than: i64, what: &str| {
+        if count(name) > than {
+            let why = format!("cannot be greater than {what}");
+            errors.push(FieldError::invalid(status.get(name).path, count(name), why));
+        }
+    };
+    for part in parts {
+        more(part, count("replicas"), "status.replicas");
+    }
+    let ready = if kind == "statefulsets" { "status.readyReplicas" } else { "readyReplicas" };
+    more("availableReplicas", count("readyReplicas"), ready);
+}
+
 fn is_empty(selector: &At<'_>) -> bool {
     selector.get("matchLabels").is_empty() && selector.get("matchExpressions").is_empty()
 }

@@ -123,8 +123,8 @@ async fn deleting_again_changes_nothing(api: &Api) -> Result<()> {
     api.post("configmaps", &with_finalizer("a")).await?.code(201)?;
     api.delete("configmaps/a").await?.code(200)?;
     api.delete("configmaps/a").await?.code(200)?;
-    api.delete("configmaps/a?propagationPolicy=Foreground").await?.code(200)?;
     api.delete("configmaps/a?gracePeriodSeconds=5").await?.code(200)?;
+    api.delete("configmaps/a?propagationPolicy=Foreground").await?.code(200)?;
     Ok(())
 }
 

@@ -5,11 +5,13 @@ mod compare;
 mod differences;
 mod normal;
 mod objects;
+mod widgets;
 
 pub(crate) use api::{Answer, Api};
 pub(crate) use compare::both;
 pub(crate) use differences::DIFFERENCES;
 pub(crate) use objects::*;
+pub(crate) use widgets::*;
 
 /// Makes a test of every scenario, and the list of their names.
 macro_rules! scenarios {

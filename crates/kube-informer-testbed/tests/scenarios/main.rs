@@ -22,8 +22,12 @@ mod watch;
 
 // Kinds and parts of them.
 mod crd;
+mod definitions;
 mod kinds;
+mod pods;
+mod services;
 mod subresources;
+mod workloads;
 
 // Everything around them.
 mod discovery;
@@ -44,8 +48,12 @@ fn names() -> Vec<&'static str> {
         update::NAMES,
         watch::NAMES,
         crd::NAMES,
+        definitions::NAMES,
         kinds::NAMES,
+        pods::NAMES,
+        services::NAMES,
         subresources::NAMES,
+        workloads::NAMES,
         discovery::NAMES,
         namespaces::NAMES,
         wrong::NAMES,

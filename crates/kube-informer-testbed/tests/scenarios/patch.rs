@@ -139,7 +139,7 @@ async fn merge_patches_that_do_not_fit_are_refused(api: &Api) -> Result<()> {
         r#"{"data":{"x":{"y":"z"}}}"#,
         r#"{"metadata":null}"#,
         r#"{"metadata":{"name":null}}"#,
-        r#"{"kind":"Secret"}"#,
+        r#"{"kind":"ServiceAccount"}"#,
         r#"{"apiVersion":"v9"}"#,
         r#"{"kind":null}"#,
     ] {

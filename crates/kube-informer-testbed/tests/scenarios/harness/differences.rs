@@ -11,5 +11,103 @@ pub(crate) struct Difference {
     pub(crate) reason: &'static str,
 }
 
+const fn at(scenario: &'static str, path: &'static str, reason: &'static str) -> Difference {
+    Difference { scenario, path, reason }
+}
+
+const NO_YAML: &str = "Bodies and answers are JSON, requests may be protobuf: YAML is not spoken.";
+const NO_APPLY: &str = "Server-side apply is refused with 415.";
+const REMOVED_VERSIONS: &str = "Types of API versions that Kubernetes has removed are unknown: their objects are refused by another message.";
+const ONE_AUTOSCALER: &str = "HorizontalPodAutoscalers are served in `autoscaling/v2` only.";
+const NO_USER_ID: &str = "Users of static tokens have no UID.";
+const NO_JWT: &str = "Tokens of service accounts are no JWTs: reviews show no credential ID.";
+const NO_STRUCTS: &str = "Messages that quote a Go struct show the JSON of the field instead.";
+const NO_ZONES: &str = "Time zones of CronJobs are not looked up.";
+const NO_PROSE: &str = "Columns of tables have no descriptions.";
+const ONE_DECODER: &str =
+    "A strategic merge patch that yields no valid object is refused in the words of the JSON decoder.";
+const NO_NODE: &str = "`pods/ephemeralcontainers` and `pods/resize` are not served.";
+const NUMBERS: &str =
+    "Numbers are read by value: messages do not show how they were written, and `-0` is no whole number.";
+
 /// All of them.
-pub(crate) const DIFFERENCES: &[Difference] = &[];
+pub(crate) const DIFFERENCES: &[Difference] = &[
+    at("a_yaml_body_is_taken", "01 POST configmaps/body", NO_YAML),
+    at("a_yaml_body_is_taken", "01 POST configmaps/code", NO_YAML),
+    at(
+        "kind_and_version_of_the_body_may_be_absent_or_must_fit",
+        "10 POST apps/v1:deployments?dryRun=All/body/message",
+        REMOVED_VERSIONS,
+    ),
+    at("a_table_describes_its_columns", "every column is described/value", NO_PROSE),
+    at(
+        "malformed_strategic_patches_are_refused",
+        "08 PATCH apps/v1:deployments/a/body/details/causes/0/message",
+        ONE_DECODER,
+    ),
+    at("malformed_strategic_patches_are_refused", "08 PATCH apps/v1:deployments/a/body/message", ONE_DECODER),
+    at(
+        "malformed_strategic_patches_are_refused",
+        "09 PATCH apps/v1:deployments/a/body/details/causes/0/message",
+        ONE_DECODER,
+    ),
+    at("malformed_strategic_patches_are_refused", "09 PATCH apps/v1:deployments/a/body/message", ONE_DECODER),
+    at(
+        "malformed_strategic_patches_are_refused",
+        "15 PATCH apps/v1:deployments/a/body/details/causes/0/message",
+        ONE_DECODER,
+    ),
+    at("malformed_strategic_patches_are_refused", "15 PATCH apps/v1:deployments/a/body/message", ONE_DECODER),
+    at(
+        "malformed_strategic_patches_are_refused",
+        "16 PATCH apps/v1:deployments/a/body/details/causes/0/message",
+        ONE_DECODER,
+    ),
+    at("malformed_strategic_patches_are_refused", "16 PATCH apps/v1:deployments/a/body/message", ONE_DECODER),
+    at("server_side_apply_is_answered", "01 PATCH configmaps/a?fieldManager=x/body", NO_APPLY),
+    at("server_side_apply_is_answered", "01 PATCH configmaps/a?fieldManager=x/code", NO_APPLY),
+    at("patches_of_custom_objects", "04 PATCH UNIQUE.example.com/v1:widgets/a/body/message", NO_APPLY),
+    at("patches_of_custom_objects", "05 PATCH UNIQUE.example.com/v1:widgets/a/body/message", NO_APPLY),
+    at("an_autoscaler_gets_its_defaults", "in autoscaling/v1/value", ONE_AUTOSCALER),
+    at("groups_and_versions_are_listed", "10 GET /apis/autoscaling/body/versions/1", ONE_AUTOSCALER),
+    at("groups_and_versions_are_listed", "autoscaling in the list/value/versions/1", ONE_AUTOSCALER),
+    at(
+        "reviews_are_answered_and_not_stored",
+        "01 POST /apis/authentication.k8s.io/v1/selfsubjectreviews/body/status/userInfo/uid",
+        NO_USER_ID,
+    ),
+    at(
+        "workloads_are_validated",
+        "19 POST apps/v1:statefulsets?dryRun=All&fieldManager=updatestrategy/body/details/causes/0/message",
+        NO_STRUCTS,
+    ),
+    at(
+        "workloads_are_validated",
+        "19 POST apps/v1:statefulsets?dryRun=All&fieldManager=updatestrategy/body/message",
+        NO_STRUCTS,
+    ),
+    at(
+        "workloads_are_validated",
+        "33 POST batch/v1:cronjobs?dryRun=All&fieldManager=timezone/body",
+        NO_ZONES,
+    ),
+    at(
+        "workloads_are_validated",
+        "33 POST batch/v1:cronjobs?dryRun=All&fieldManager=timezone/code",
+        NO_ZONES,
+    ),
+    at(
+        "a_token_is_issued_for_a_service_account",
+        "06 POST /apis/authentication.k8s.io/v1/tokenreviews/body/status/user/extra",
+        NO_JWT,
+    ),
+    at("parts_that_only_a_node_can_serve", "ephemeralcontainers/value", NO_NODE),
+    at("parts_that_only_a_node_can_serve", "resize/value", NO_NODE),
+    at("answers_that_are_not_spoken_are_refused", "18 GET configmaps/a/body/message", NO_YAML),
+    at("bodies_in_other_formats_are_refused", "09 PUT configmaps/a/body/message", NO_YAML),
+    at("numbers_out_of_range_are_refused", "03 POST apps/v1:deployments?dryRun=All/body/message", NUMBERS),
+    at("numbers_out_of_range_are_refused", "04 POST apps/v1:deployments?dryRun=All/body/message", NUMBERS),
+    at("numbers_out_of_range_are_refused", "07 POST apps/v1:deployments?dryRun=All/body", NUMBERS),
+    at("numbers_out_of_range_are_refused", "07 POST apps/v1:deployments?dryRun=All/code", NUMBERS),
+    at("numbers_out_of_range_are_refused", "08 POST apps/v1:deployments?dryRun=All/body/message", NUMBERS),
+];

@@ -1,6 +1,9 @@
 //! Objects that scenarios send.
 
+use anyhow::Result;
 use serde_json::{Value, json};
+
+use super::Api;
 
 pub(crate) fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "key": "value" } })
@@ -50,4 +53,21 @@ pub(crate) fn service(name: &str) -> Value {
         "metadata": { "name": name },
         "spec": { "selector": { "app": name }, "ports": [{ "port": 80 }] },
     })
+}
+
+/// Posts variants of an object: each sets one field to one value.
+pub(crate) async fn variants(api: &Api, path: &str, base: &Value, changes: &[(&str, Value)]) -> Result<()> {
+    for (pointer, value) in changes {
+        let mut object = base.clone();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        let place = if parent.is_empty() { Some(&mut object) } else { object.pointer_mut(parent) };
+        let place = place.unwrap_or_else(|| panic!("no {parent}"));
+        match key.parse::<usize>() {
+            Ok(number) if place.is_array() => place[number] = value.clone(),
+            _ => place[key] = value.clone(),
+        }
+        let before = format!("{path}?dryRun=All&fieldManager={}", key.to_lowercase());
+        api.post(&before, &object).await?;
+    }
+    Ok(())
 }
