@@ -164,6 +164,7 @@ impl Api {
             if tokio::time::Instant::now() > deadline {
                 bail!("{short} did not become what was wanted: {} {}", answer.code, answer.body);
             }
+            // tidy: allow-sleep a server can only be asked again
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -161,7 +161,7 @@ impl Words<'_> {
                     }
                 }
                 "continue" if value.as_str().is_some_and(|text| !text.is_empty()) => {
-                    value = "CONTINUE".into()
+                    value = "CONTINUE".into();
                 }
                 // Prose: one scenario tells whether there is any.
                 "columnDefinitions" => {
