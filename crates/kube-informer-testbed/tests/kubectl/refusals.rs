@@ -12,10 +12,7 @@ async fn what_does_not_exist_is_not_found() {
         ("get pods nope", r#"Error from server (NotFound): pods "nope" not found"#),
         ("get deploy nope", r#"Error from server (NotFound): deployments.apps "nope" not found"#),
         ("delete pod nope", r#"Error from server (NotFound): pods "nope" not found"#),
-        (
-            "scale deploy nope --replicas=1",
-            r#"error: no objects passed to scale deployments.apps "nope" not found"#,
-        ),
+        ("scale deploy nope --replicas=1", r#"deployments.apps "nope" not found"#),
         ("rollout status deploy nope", r#"Error from server (NotFound): deployments.apps "nope" not found"#),
         ("-n nope create configmap a", r#"error: failed to create configmap: namespaces "nope" not found"#),
         ("explain nothing", r#"the server doesn't have a resource type "nothing""#),

@@ -100,12 +100,13 @@ fn folder(module: &str) -> Result<PathBuf, String> {
         .args(["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module])
         .current_dir(&control_plane)
         .output()
-        .map_err(|error| format!("go cannot be run: {error}"))?;
+        .map_err(|error| format!("Go ({error}) not found; install it with: https://go.dev/dl"))?;
     let dir = String::from_utf8_lossy(&go.stdout).trim().to_owned();
     // A module that was never downloaded has no folder.
     if !go.status.success() || dir.is_empty() {
         let why = String::from_utf8_lossy(&go.stderr).trim().to_owned();
-        return Err(format!("{module} is not there; cd e2e/control-plane && go mod download: {why}"));
+        let how = "cd e2e/control-plane && go mod download";
+        return Err(format!("{module} ({why}) not found; install it with: {how}"));
     }
     Ok(dir.into())
 }
