@@ -19,7 +19,36 @@ scenarios![
     cluster_scoped_custom_objects,
     metadata_of_custom_objects_is_checked,
     collections_of_custom_objects_are_deleted,
+    each_version_shows_the_fields_of_its_own_schema,
+    a_patch_makes_no_other_kind_of_an_object,
 ];
+
+async fn each_version_shows_the_fields_of_its_own_schema(api: &Api) -> Result<()> {
+    let of = |name: &str| json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": { name: { "type": "string" } } } } });
+    let mut both = definition(api, of("mode"));
+    let second = json!({ "name": "v2", "served": true, "storage": false, "schema": { "openAPIV3Schema": of("size") } });
+    both["spec"]["versions"].as_array_mut().unwrap().push(second);
+    serve(api, &both).await?;
+    let newer = format!("{}/v2:widgets", api.group());
+    api.post(&widgets(api), &widget(api, "a", json!({ "mode": "x" }))).await?.code(201)?;
+    api.get(&format!("{newer}/a")).await?.code(200)?;
+    api.get(&newer).await?.code(200)?;
+    api.merge(&format!("{newer}/a"), &json!({ "spec": { "size": "large" } })).await?.code(200)?;
+    api.get(&format!("{}/a", widgets(api))).await?.code(200)?;
+    Ok(())
+}
+
+async fn a_patch_makes_no_other_kind_of_an_object(api: &Api) -> Result<()> {
+    serve(api, &definition(api, simple())).await?;
+    api.post(&widgets(api), &widget(api, "a", json!({}))).await?.code(201)?;
+    let path = format!("{}/a", widgets(api));
+    api.merge(&path, &json!({ "kind": "Other" })).await?.refused(422, "Invalid")?;
+    api.merge(&path, &json!({ "apiVersion": format!("{}/v2", api.group()) }))
+        .await?
+        .refused(422, "Invalid")?;
+    api.get(&path).await?.code(200)?;
+    Ok(())
+}
 
 async fn defaults_are_filled_in_and_unknown_fields_go(api: &Api) -> Result<()> {
     serve(api, &definition(api, simple())).await?;

@@ -159,6 +159,8 @@ async fn a_pod_is_evicted(api: &Api) -> Result<()> {
     let mut dry = eviction("a");
     dry["deleteOptions"] = json!({ "dryRun": ["All"] });
     api.post("pods/a/eviction", &dry).await?.code(201)?;
+    api.post("pods/a/eviction?dryRun=All", &eviction("a")).await?.code(201)?;
+    api.get("pods/a").await?.code(200)?;
     let mut wrong = eviction("a");
     wrong["deleteOptions"] = json!({ "preconditions": { "uid": "11111111-2222-3333-4444-555555555555" } });
     api.post("pods/a/eviction", &wrong).await?;

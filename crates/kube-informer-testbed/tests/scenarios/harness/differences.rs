@@ -29,9 +29,37 @@ const ONE_DECODER: &str =
 const NO_NODE: &str = "`pods/ephemeralcontainers` and `pods/resize` are not served.";
 const NUMBERS: &str =
     "Numbers are read by value: messages do not show how they were written, and `-0` is no whole number.";
+const KEPT_FIELDS: &str =
+    "Fields that only another version of a custom resource knows are stored, and shown by that version.";
+const QUIET_REFUSALS: &str = "A patch that is refused gives no warnings about unknown fields.";
 
 /// All of them.
 pub(crate) const DIFFERENCES: &[Difference] = &[
+    at(
+        "each_version_shows_the_fields_of_its_own_schema",
+        "04 PATCH UNIQUE.example.com/v2:widgets/a/body/metadata/managedFields/1",
+        KEPT_FIELDS,
+    ),
+    at(
+        "each_version_shows_the_fields_of_its_own_schema",
+        "04 PATCH UNIQUE.example.com/v2:widgets/a/body/spec/size",
+        KEPT_FIELDS,
+    ),
+    at(
+        "each_version_shows_the_fields_of_its_own_schema",
+        "05 GET UNIQUE.example.com/v1:widgets/a/body/metadata/managedFields/1",
+        KEPT_FIELDS,
+    ),
+    at(
+        "each_version_shows_the_fields_of_its_own_schema",
+        "05 GET UNIQUE.example.com/v1:widgets/a/body/spec/size",
+        KEPT_FIELDS,
+    ),
+    at(
+        "a_patch_makes_no_other_kind_of_an_object",
+        "03 PATCH UNIQUE.example.com/v1:widgets/a/headers/warning",
+        QUIET_REFUSALS,
+    ),
     at("a_yaml_body_is_taken", "01 POST configmaps/body", NO_YAML),
     at("a_yaml_body_is_taken", "01 POST configmaps/code", NO_YAML),
     at(
