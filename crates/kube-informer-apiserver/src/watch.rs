@@ -142,6 +142,11 @@ fn previous_at_new_version(change: &Change, resource: &Resource) -> Value {
     object
 }
 
+/// The last line of a watch that failed.
+pub(crate) fn error_frame(error: &ApiError) -> Bytes {
+    frame("ERROR", error.to_json().to_string().as_bytes())
+}
+
 /// One line of a watch.
 fn frame(event: &str, object: &[u8]) -> Bytes {
     let mut line = Vec::with_capacity(object.len() + 40);
@@ -276,7 +281,7 @@ impl Watch {
     fn expire(&mut self, TooOld { oldest }: TooOld) {
         let position = self.position;
         let error = ApiError::expired(format!("too old resource version: {position} ({oldest})"));
-        self.pending.push_back(frame("ERROR", error.to_json().to_string().as_bytes()));
+        self.pending.push_back(error_frame(&error));
         self.ended = true;
     }
 

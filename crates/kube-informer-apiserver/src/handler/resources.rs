@@ -25,7 +25,7 @@ use crate::request::Target;
 use crate::schema::Schema;
 use crate::status::{ApiError, FieldError};
 use crate::table::IncludeObject;
-use crate::watch::{WatchForm, WatchRequest};
+use crate::watch::{self, WatchForm, WatchRequest};
 
 /// A watch without a timeout ends after this long.
 const LONGEST_WATCH: Duration = Duration::from_secs(30 * 60);
@@ -127,7 +127,14 @@ impl Handler {
     async fn watch(&self, at: &At<'_>) -> Result<Reply, ApiError> {
         let query = &at.asked.query;
         let selection = listing::selection(&at.resource, &at.target.namespace, &at.target.name, query)?;
-        let start = listing::start(&self.api, query).await?;
+        let start = match listing::start(&self.api, query).await {
+            Ok(start) => start,
+            // The real server has begun to answer by the time it gives up waiting.
+            Err(error) if error.code == 504 => {
+                return Ok(Reply::body(200, Body::whole(watch::error_frame(&error))));
+            }
+            Err(error) => return Err(error),
+        };
         let timeout = query.number("timeoutSeconds")?.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0);
         let form = match at.answer()? {
             Answer::Table => WatchForm::Table(at.table_form()?),

@@ -214,6 +214,10 @@ async fn a_version_too_old_is_told_by_an_event(api: &Api) -> Result<()> {
 async fn a_watch_from_the_future_is_too_large_or_waits(api: &Api) -> Result<()> {
     let mut watch = api.watch("configmaps?resourceVersion=9000000000&timeoutSeconds=1").await?;
     watch.ends().await?;
+    let initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = api.watch(&format!("configmaps?{initial}&resourceVersion=9000000000")).await?;
+    watch.events(1).await?;
+    watch.ends().await?;
     Ok(())
 }
 
