@@ -268,3 +268,6 @@ fn blocks(dependent: &Value, owner: &str) -> bool {
         text(reference, "/uid") == owner && reference["blockOwnerDeletion"].as_bool().unwrap_or_default()
     })
 }
+
+#[cfg(test)]
+mod tests;
