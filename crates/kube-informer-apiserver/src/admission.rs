@@ -358,7 +358,7 @@ fn keep_empty(sent: &Value, object: &mut Value) {
         }
         (Value::Array(sent), null @ Value::Null) if sent.is_empty() => *null = Value::Array(Vec::new()),
         (Value::Object(sent), null @ Value::Null) if sent.is_empty() => {
-            *null = Value::Object(Default::default())
+            *null = Value::Object(Default::default());
         }
         _ => {}
     }

@@ -39,7 +39,10 @@ async fn nothing_that_a_client_sends_panics_the_server() {
         // The real server answers nonsense for a version with 500, too.
         let text = String::from_utf8_lossy(&body);
         let known = ["strconv.ParseUint", "should not be set on objects to be created", "target."];
-        assert!(status != 500 || known.iter().any(|k| text.contains(k)), "round {round}: {shown}: {text}");
+        assert!(
+            status != 500 || head.method() == Method::HEAD || known.iter().any(|k| text.contains(k)),
+            "round {round}: {shown}: {text}"
+        );
         if status.as_u16() >= 400 && head.method() != Method::HEAD {
             check_refusal(status.as_u16(), &body, &shown);
         }

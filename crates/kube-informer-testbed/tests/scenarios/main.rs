@@ -9,6 +9,8 @@
 //! Without a real server the scenarios run on the embedded one alone, with the assertions they make
 //! themselves, and the comparison is reported as left out.
 
+#![allow(clippy::unwrap_used, reason = "a panic of a scenario is its failure report")]
+
 mod harness;
 
 // The verbs.

@@ -36,7 +36,9 @@ pub(crate) async fn both(test: &str, name: &str, scenario: impl AsyncFn(&Api) ->
     let real = match real {
         Ok(real) => real,
         Err(unavailable) => {
-            on_embedded.await?;
+            if let (_, Some(failed)) = on_embedded.await? {
+                return Err(failed);
+            }
             cluster::leave_out(test.split_once("::").map_or(test, |(_, test)| test), &unavailable);
             return Ok(());
         }

@@ -95,7 +95,7 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap()
+    Regex::new(pattern).expect("a constant")
 }
 
 /// Lists, tables and bookmarks have versions of the whole collection.
@@ -161,7 +161,7 @@ impl Words<'_> {
                     }
                 }
                 "continue" if value.as_str().is_some_and(|text| !text.is_empty()) => {
-                    value = "CONTINUE".into()
+                    value = "CONTINUE".into();
                 }
                 // Prose: one scenario tells whether there is any.
                 "columnDefinitions" => {
