@@ -19,6 +19,9 @@ pub(crate) struct User {
     pub(crate) uid: String,
 }
 
+/// The group of everybody who has said who they are.
+const AUTHENTICATED: &str = "system:authenticated";
+
 impl User {
     pub(crate) fn anonymous() -> Self {
         Self {
@@ -35,7 +38,9 @@ impl User {
     /// A user with a token.
     pub(crate) fn named(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|g| (*g).to_owned()).collect();
-        groups.push("system:authenticated".into());
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.into());
+        }
         Self { name: name.into(), groups, uid: String::new() }
     }
 

@@ -72,6 +72,7 @@ async fn rolled_out(service: &Service) -> Value {
         {
             return web;
         }
+        // tidy: allow-sleep the clock is paused: simulated time passes, no real time
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("never rolled out: {:#}", get(service, WEB).await);
@@ -115,6 +116,7 @@ async fn a_deleted_pod_shows_its_grace_and_is_replaced() {
     let (status, deleted) =
         send(&service, "DELETE", &format!("{PODS}/{victim}"), "application/json", None).await;
     assert_eq!((status, &deleted["metadata"]["deletionGracePeriodSeconds"]), (200, &json!(30)));
+    // tidy: allow-sleep the clock is paused: simulated time passes, no real time
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(get(&service, &format!("{PODS}/{victim}")).await["reason"], "NotFound");
     assert_eq!(get(&service, PODS).await["items"].as_array().unwrap().len(), 2);
@@ -138,6 +140,7 @@ async fn endpoint_slices_and_events_can_be_read() {
     .await;
     create(&service, "/apis/apps/v1/namespaces/default/deployments", &web(3)).await;
     rolled_out(&service).await;
+    // tidy: allow-sleep the clock is paused: simulated time passes, no real time
     tokio::time::sleep(Duration::from_secs(5)).await;
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name%3Dweb";
     let slices = get(&service, slices).await;
@@ -154,6 +157,7 @@ async fn without_a_simulation_nothing_comes_to_life() {
     let server = Server::builder().start().await.unwrap();
     let service = server.service();
     create(&service, "/apis/apps/v1/namespaces/default/deployments", &web(2)).await;
+    // tidy: allow-sleep the clock is paused: simulated time passes, no real time
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(get(&service, PODS).await["items"].as_array().unwrap().is_empty());
     assert!(get(&service, "/api/v1/nodes").await["items"].as_array().unwrap().is_empty());
@@ -165,10 +169,12 @@ async fn a_deleted_namespace_of_the_story_goes_and_comes_back() {
     let simulation = Simulation::default().with_story(true).with_seed(4);
     let server = Server::builder().simulate(simulation).start().await.unwrap();
     let service = server.service();
+    // tidy: allow-sleep the clock is paused: simulated time passes, no real time
     tokio::time::sleep(Duration::from_secs(60)).await;
     let old = get(&service, "/api/v1/namespaces/shop").await["metadata"]["uid"].clone();
     assert!(old.is_string());
     send(&service, "DELETE", "/api/v1/namespaces/shop", "application/json", None).await;
+    // tidy: allow-sleep the clock is paused: simulated time passes, no real time
     tokio::time::sleep(Duration::from_secs(120)).await;
     let new = get(&service, "/api/v1/namespaces/shop").await;
     assert_eq!(new["status"]["phase"], "Active");

@@ -56,7 +56,7 @@ fn envelope(api_version: &str, kind: &str, object: Message) -> Vec<u8> {
 /// What the server says of a body, without the beginning that all refusals share.
 fn refusal(body: &[u8]) -> String {
     let error = read(body).unwrap_err();
-    assert_eq!((error.code, error.reason.as_ref()), (400, "BadRequest"), "{}", error.message);
+    assert_eq!((error.code, error.reason), (400, "BadRequest"), "{}", error.message);
     let start = "the object provided is unrecognized (protobuf): ";
     error.message.strip_prefix(start).unwrap_or(&error.message).to_owned()
 }

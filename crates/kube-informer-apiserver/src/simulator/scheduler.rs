@@ -33,7 +33,7 @@ impl Simulator {
             return self.report_unschedulable(pod, &value);
         };
         self.unschedulable.remove(&pod.key);
-        let binding = json!({ "target": { "kind": "Node", "name": node } });
+        let binding = json!({ "metadata": { "name": pod.name }, "target": { "kind": "Node", "name": node } });
         let (pods, options) = (self.kinds.get(Kind::Pod), Who::Scheduler.options());
         match self.api.bind(&pods, &pod.namespace, &pod.name, &binding, &options) {
             Ok(_) => {

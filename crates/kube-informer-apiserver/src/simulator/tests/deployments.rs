@@ -295,6 +295,7 @@ proptest! {
                         }
                     }
                     Deed::Compact => world.api.store.compact(),
+                    // tidy: allow-sleep the clock is paused: simulated time passes, no real time
                     Deed::Wait(seconds) => tokio::time::sleep(Duration::from_secs(u64::from(*seconds))).await,
                 }
             }

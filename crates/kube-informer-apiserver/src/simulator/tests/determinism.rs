@@ -25,6 +25,7 @@ fn play(simulation: Simulation, seconds: u64) -> Vec<String> {
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let world = World::start(simulation.with_story(true));
+        // tidy: allow-sleep the clock is paused: simulated time passes, no real time
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         log(&world)
     })

@@ -227,6 +227,7 @@ async fn no_more_events_are_kept_than_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn nodes_renew_their_leases() {
     let world = World::start(Simulation::default().with_heartbeat(Duration::from_secs(10)));
+    // tidy: allow-sleep the clock is paused: simulated time passes, no real time
     tokio::time::sleep(Duration::from_secs(35)).await;
     let beats = world.history(Kind::Lease).iter().filter(|c| c.new.name == "node-1").count();
     assert_eq!(beats, 4);
