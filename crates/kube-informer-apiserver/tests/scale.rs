@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tower_service::Service;
 
 /// How an item of a list begins.
-const ITEM: &[u8] = br#"{"apiVersion":"v1","data""#;
+const ITEM: &[u8] = br#"{"data":{"#;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// One test at a time: they measure the memory of the process.
