@@ -78,7 +78,7 @@ async fn files_that_are_no_objects_are_refused() {
     );
     let (out, err) = k.warned("apply -f unknown.yaml --validate=warn").await;
     assert_eq!((out.as_str(), err.as_str()), ("configmap/a created", "Warning: unknown field \"dta\""));
-    assert_eq!(k.ok("apply -f unknown.yaml --validate=false").await, "configmap/a unchanged\n");
+    assert_eq!(k.ok("apply -f unknown.yaml --validate=false").await, "configmap/a configured\n");
     assert_eq!(
         k.fails("create -f type.yaml").await,
         "Error from server (BadRequest): error when creating \"type.yaml\": Service in version \"v1\" cannot be handled as a Service: json: cannot unmarshal string into Go struct field ServicePort.spec.ports.port of type int32"
