@@ -86,9 +86,6 @@ impl Api {
         binding: &Value,
         options: &WriteOptions,
     ) -> Result<Value, ApiError> {
-        if text(binding, "/metadata/name") != name {
-            return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
-        }
         let (node, kind) = (text(binding, "/target/name"), text(binding, "/target/kind"));
         if !matches!(kind, "" | "Node") {
             let error = FieldError::not_supported("target.kind", kind, &["Node", "<empty>"]);

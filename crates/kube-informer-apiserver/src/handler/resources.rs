@@ -282,7 +282,7 @@ impl Handler {
             None => ApiError::unknown_path(),
         })?;
         let verb = match *at.asked.method {
-            Method::GET | Method::HEAD => "get",
+            Method::GET => "get",
             Method::PUT => "update",
             Method::PATCH => "patch",
             Method::POST => "create",
@@ -339,6 +339,9 @@ impl Handler {
         match (at.resource.plural.as_str(), name) {
             ("pods", "binding") => {
                 let binding = body("", "v1", "Binding")?;
+                if text(&binding, "/metadata/name") != of {
+                    return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+                }
                 Ok(Reply::value(201, &self.api.bind(&at.resource, namespace, of, &binding, &options)?))
             }
             ("pods", "eviction") => {

@@ -39,10 +39,9 @@ async fn nothing_that_a_client_sends_panics_the_server() {
         let body = AssertUnwindSafe(answer.into_body().collect()).catch_unwind().await;
         let Ok(Ok(body)) = body else { panic!("round {round}: a panic in the answer to {shown}") };
         let body = body.to_bytes();
-        // The real server answers nonsense for a version with 500, too.
+        // The real server answers some nonsense with 500 and no reason; nothing may go wrong inside.
         let text = String::from_utf8_lossy(&body);
-        let known = ["strconv.ParseUint", "should not be set on objects to be created", "target."];
-        assert!(status != 500 || known.iter().any(|k| text.contains(k)), "round {round}: {shown}: {text}");
+        assert!(status != 500 || !text.contains("\"reason\""), "round {round}: {shown}: {text}");
         if status.as_u16() >= 400 && head.method() != Method::HEAD {
             check_refusal(status.as_u16(), &body, &shown);
         }

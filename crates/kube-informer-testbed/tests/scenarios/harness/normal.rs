@@ -95,7 +95,7 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap()
+    Regex::new(pattern).expect("a constant")
 }
 
 /// Lists, tables and bookmarks have versions of the whole collection.
