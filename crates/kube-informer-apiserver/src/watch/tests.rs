@@ -315,3 +315,32 @@ async fn the_columns_of_a_table_come_with_the_first_event_only() {
     assert_eq!(columns.len(), 2);
     assert!(columns[0] > 0 && columns[1] == 0, "{columns:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_timeout_that_a_client_can_name_is_no_overflow() {
+    let world = World::new(10);
+    let mut watch = world.watch_with(Start::After(1), |request| {
+        request.timeout = Duration::from_secs(i64::MAX as u64);
+        request.bookmark_interval = Duration::MAX;
+        request.bookmarks = true;
+    });
+    world.put("a", "x");
+    assert!(watch.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_always_has_more_to_say_ends_at_its_timeout_too() {
+    let world = World::new(10_000);
+    let mut watch = world.watch_with(Start::After(1), |request| request.timeout = MINUTE);
+    let mut told = 0;
+    loop {
+        world.put("a", "x");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        match watch.next().await {
+            Some(_) => told += 1,
+            None => break,
+        }
+        assert!(told < 1000, "it goes on and on");
+    }
+    assert!(told >= 59, "{told}");
+}
