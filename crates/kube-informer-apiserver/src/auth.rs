@@ -1,8 +1,8 @@
 //! Who is asking. Without tokens everybody is the administrator; with tokens, only those who have one.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -59,17 +59,21 @@ impl User {
     }
 }
 
+/// More issued tokens than this are not remembered.
+const ISSUED: usize = 10_000;
+
 /// The tokens that are taken.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     required: bool,
     users: RwLock<HashMap<String, User>>,
-    issued: AtomicU64,
+    /// Those that were asked for, oldest first.
+    issued: Mutex<VecDeque<String>>,
 }
 
 impl Tokens {
     pub(crate) fn new(users: HashMap<String, User>) -> Self {
-        Self { required: !users.is_empty(), users: RwLock::new(users), issued: AtomicU64::new(0) }
+        Self { required: !users.is_empty(), users: RwLock::new(users), issued: Mutex::default() }
     }
 
     pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<User, ApiError> {
@@ -96,11 +100,40 @@ impl Tokens {
         self.users.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
     }
 
-    /// Makes a token for a user.
+    /// Makes a token for a user that nobody can guess. Of many the oldest go.
     pub(crate) fn issue(&self, user: User) -> String {
-        let number = self.issued.fetch_add(1, Ordering::Relaxed);
-        let token = format!("issued-{number}-{}", user.name.replace(':', "."));
-        self.users.write().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), user);
+        let token = format!("issued-{:016x}{:016x}", random(), random());
+        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
+        if issued.len() >= ISSUED
+            && let Some(oldest) = issued.pop_front()
+        {
+            users.remove(&oldest);
+        }
+        issued.push_back(token.clone());
+        users.insert(token.clone(), user);
         token
+    }
+}
+
+/// The standard library's own source of keys that are different in every process and every time.
+fn random() -> u64 {
+    std::hash::RandomState::new().hash_one(std::time::Instant::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issued_tokens_are_taken_until_too_many_are_newer() {
+        let tokens = Tokens::new(HashMap::from([("own".to_owned(), User::named("admin", &[]))]));
+        let first = tokens.issue(User::named("first", &[]));
+        assert_eq!(tokens.user(&first).map(|user| user.name), Some("first".to_owned()));
+        for _ in 0..ISSUED {
+            tokens.issue(User::named("other", &[]));
+        }
+        assert_eq!(tokens.user(&first), None);
+        assert!(tokens.user("own").is_some(), "those of the builder stay");
     }
 }
