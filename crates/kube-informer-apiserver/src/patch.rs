@@ -18,6 +18,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+use crate::schema;
 use crate::status::{ApiError, Details};
 
 pub(crate) use go::go_value;
@@ -75,7 +76,7 @@ pub(crate) fn merge_patch(doc: &mut Value, patch: &Value) -> Result<(), PatchErr
             Value::Null => "Invalid JSON Patch".to_owned(),
             other => format!(
                 "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                json_type(other)
+                schema::type_name(other)
             ),
         }));
     };
@@ -111,17 +112,5 @@ fn without_nulls(value: &Value) -> Value {
         }
         Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
         other => other.clone(),
-    }
-}
-
-/// What decode errors call a JSON value.
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

@@ -19,7 +19,7 @@ mod syntax;
 mod tests;
 
 pub(crate) use body::{Expected, read_body, strict_error, summary};
-pub(crate) use decode::Decoded;
+pub(crate) use decode::{Decoded, type_name};
 pub(crate) use duplicates::duplicate_fields;
 pub(crate) use quantity::Quantity;
 pub(crate) use scalars::quote;

@@ -314,9 +314,7 @@ impl Store {
         seen: &Arc<Stored>,
         make: impl FnOnce(u64) -> Stored,
     ) -> Result<Arc<Stored>, Refused> {
-        let mut state = self.write();
-        let old = state.unchanged(bucket, seen)?;
-        Ok(self.commit(&mut state, bucket, ChangeKind::Modified, Some(old), make))
+        self.commit_over(bucket, seen, ChangeKind::Modified, make)
     }
 
     /// Removes an object that is still at the version the caller saw; `make` gives its last state.
@@ -326,9 +324,7 @@ impl Store {
         seen: &Arc<Stored>,
         make: impl FnOnce(u64) -> Stored,
     ) -> Result<Arc<Stored>, Refused> {
-        let mut state = self.write();
-        let old = state.unchanged(bucket, seen)?;
-        Ok(self.commit(&mut state, bucket, ChangeKind::Deleted, Some(old), make))
+        self.commit_over(bucket, seen, ChangeKind::Deleted, make)
     }
 
     /// Ends a bucket: its watchers get what is left in the log and end. Whoever starts later, when there may
@@ -356,6 +352,18 @@ impl Store {
             bucket.log.clear();
             bucket.floor = revision;
         }
+    }
+
+    fn commit_over(
+        &self,
+        bucket: &BucketId,
+        seen: &Arc<Stored>,
+        kind: ChangeKind,
+        make: impl FnOnce(u64) -> Stored,
+    ) -> Result<Arc<Stored>, Refused> {
+        let mut state = self.write();
+        let old = state.unchanged(bucket, seen)?;
+        Ok(self.commit(&mut state, bucket, kind, Some(old), make))
     }
 
     fn commit(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::schema::{ListType, Node, NodeId, NodeKind};
+use crate::schema::{self, ListType, Node, NodeId, NodeKind};
 
 /// What the age column says of itself.
 pub(super) const CREATION_TIMESTAMP_DOC: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -118,9 +118,10 @@ pub(super) fn read_object_meta(metadata: &Value, unknown: &mut Vec<String>) -> R
         Value::Object(fields) => {
             read_struct(fields, "ObjectMeta", "", &OBJECT_META, "", unknown).map(Value::Object)
         }
-        other => {
-            Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", json_name(other)))
-        }
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
+            schema::type_name(other)
+        )),
     }
 }
 
@@ -159,7 +160,7 @@ impl Place<'_> {
         let Self { type_name, field } = self;
         format!(
             "json: cannot unmarshal {} into Go struct field {type_name}.{field} of type {wanted}",
-            json_name(value)
+            schema::type_name(value)
         )
     }
 }
@@ -291,16 +292,4 @@ fn unparsed_time(text: &str) -> (&str, &'static str) {
         rest = &rest[length..];
     }
     (rest, "Z07:00")
-}
-
-/// What Go's JSON decoder calls a value.
-fn json_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use super::{PatchError, json_type};
+use super::PatchError;
+use crate::schema;
 
 /// As on the real server.
 const MAX_OPERATIONS: usize = 10_000;
@@ -53,7 +54,7 @@ struct Op<'a> {
 
 fn parse(ops: &Value) -> Result<Vec<Op<'_>>, PatchError> {
     let malformed = |what: &Value, into: &str| {
-        let what = json_type(what);
+        let what = schema::type_name(what);
         PatchError::Malformed(format!("error decoding patch: json: cannot unmarshal {what} into Go {into}"))
     };
     let items = match ops {

@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 
 use self::list::{ElementKind, List, element_kind};
 use self::order::{Keyed, arrange};
+use super::PatchError;
 use super::go::{Shown, go_type, go_value};
-use super::{PatchError, json_type};
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -38,7 +38,7 @@ pub(crate) fn strategic_merge(
         other => {
             return Err(PatchError::Malformed(format!(
                 "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                json_type(other)
+                schema::type_name(other)
             )));
         }
     };

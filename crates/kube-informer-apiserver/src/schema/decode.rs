@@ -17,7 +17,7 @@ use serde::de::{DeserializeSeed, Error};
 use serde_json::Value;
 
 use self::read::Place;
-pub(super) use self::read::type_name;
+pub(crate) use self::read::type_name;
 use super::scalars;
 use super::syntax::{SyntaxError, check};
 use super::{Node, NodeId, Schema, SchemaSet};

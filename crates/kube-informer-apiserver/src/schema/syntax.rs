@@ -300,7 +300,7 @@ impl<'de> Visitor<'de> for MetaVisitor {
                 Value::String(text) => *slot = text,
                 Value::Null => {}
                 other => {
-                    wrong.get_or_insert(Found::Field(name, super::decode::type_name(&other)));
+                    wrong.get_or_insert(Found::Field(name, super::type_name(&other)));
                 }
             }
         }

@@ -8,22 +8,8 @@ use super::*;
 use crate::kinds::Resource;
 
 fn resource(group: &str, plural: &str) -> Resource {
-    Resource {
-        group: group.to_owned(),
-        version: "v1".to_owned(),
-        kind: String::new(),
-        plural: plural.to_owned(),
-        singular: String::new(),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        namespaced: !matches!(plural, "nodes" | "namespaces"),
-        list_kind: String::new(),
-        verbs: Vec::new(),
-        subresources: Vec::new(),
-        schema: None,
-        storage_version: "v1".to_owned(),
-        custom: None,
-    }
+    let namespaced = !matches!(plural, "nodes" | "namespaces");
+    Resource { namespaced, ..crate::kinds::test_resource(group, "v1", "", plural) }
 }
 
 fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -52,28 +52,14 @@ pub(crate) const RESOURCES: &[(&str, &str)] = &[
 
 pub(crate) fn resource(group: &str, plural: &str) -> Resource {
     let version = if group == "autoscaling" { "v2" } else { "v1" };
-    Resource {
+    let status = Subresource {
+        name: "status".to_owned(),
         group: group.to_owned(),
         version: version.to_owned(),
         kind: String::new(),
-        plural: plural.to_owned(),
-        singular: String::new(),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        namespaced: true,
-        list_kind: String::new(),
         verbs: Vec::new(),
-        subresources: vec![Subresource {
-            name: "status".to_owned(),
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: String::new(),
-            verbs: Vec::new(),
-        }],
-        schema: None,
-        storage_version: version.to_owned(),
-        custom: None,
-    }
+    };
+    Resource { subresources: vec![status], ..crate::kinds::test_resource(group, version, "", plural) }
 }
 
 fn recorded(case: &Value) -> Resource {

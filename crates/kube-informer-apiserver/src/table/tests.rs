@@ -4,22 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn resource(group: &str, plural: &str) -> Resource {
-    Resource {
-        group: group.to_owned(),
-        version: "v1".to_owned(),
-        kind: String::new(),
-        plural: plural.to_owned(),
-        singular: String::new(),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        namespaced: true,
-        list_kind: String::new(),
-        verbs: Vec::new(),
-        subresources: Vec::new(),
-        schema: None,
-        storage_version: "v1".to_owned(),
-        custom: None,
-    }
+    crate::kinds::test_resource(group, "v1", "", plural)
 }
 
 fn now() -> Timestamp {

@@ -297,6 +297,7 @@ fn misplaced<E: Error>(
     }
 }
 
+/// What Go's JSON decoder calls a value.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
