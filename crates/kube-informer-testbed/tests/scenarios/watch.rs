@@ -3,7 +3,9 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::harness::{Api, config_map, deployment, labelled, pod, scenarios};
+use crate::harness::{
+    Api, config_map, definition, deployment, labelled, pod, scenarios, serve, simple, widgets,
+};
 
 scenarios![
     a_watch_from_a_version_tells_everything_after_it,
@@ -199,15 +201,17 @@ async fn a_version_too_old_is_gone(api: &Api) -> Result<()> {
 }
 
 async fn a_version_too_old_is_told_by_an_event(api: &Api) -> Result<()> {
-    // The real server's cache begins with its start, long after version 1.
+    // What the real server remembers of a resource begins when it is first served, long after version 1.
+    serve(api, &definition(api, simple())).await?;
     if let Some(server) = &api.embedded {
         server.compact();
     }
-    let mut watch = api.watch("configmaps?resourceVersion=1").await?;
+    let path = format!("{}?resourceVersion=1", widgets(api));
+    let mut watch = api.watch(&path).await?;
     watch.events(1).await?;
     watch.ends().await?;
     let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    api.watch_as("configmaps?resourceVersion=1", partial).await?.events(1).await?;
+    api.watch_as(&path, partial).await?.events(1).await?;
     Ok(())
 }
 
