@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use kube_informer_apiserver::{Builder, Server, Simulation};
 
-use crate::interrupt::{Ended, interrupted};
+use crate::interrupt::{Ended, Interrupt};
 
 /// Run the embedded API server.
 #[derive(Debug, clap::Args)]
@@ -75,6 +75,7 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+    let mut interrupt = Interrupt::install()?;
     let mut builder: Builder =
         Server::builder().listen(args.listen).tls(args.tls).watch_window(args.watch_window);
     if let Some(token) = &args.token {
@@ -96,7 +97,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         None => println!("pass --write-kubeconfig FILE to get a kubeconfig for it"),
     }
     println!("Ctrl-C ends it; everything is in memory");
-    interrupted().await.context("cannot wait for Ctrl-C")?;
+    interrupt.wait().await;
     server.shutdown().await;
     Ok(Ended::Interrupted)
 }

@@ -14,7 +14,7 @@ use kube_informer_apiserver::Server;
 use tokio::sync::mpsc;
 
 use crate::apiserver::Pace;
-use crate::interrupt::{Ended, interrupted};
+use crate::interrupt::{Ended, Interrupt};
 
 /// What the demo watches: (path, how it is called).
 const WATCHED: [(&str, &str); 8] = [
@@ -56,6 +56,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+    let mut interrupt = Interrupt::install()?;
     let simulation = args.pace.simulation().with_story(true);
     let server = Server::builder().seed(args.pace.seed).simulate(simulation).start().await;
     let server = server.context("the embedded API server did not start")?;
@@ -90,7 +91,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     };
     let ended = tokio::select! {
         () = over => Ok(Ended::Done),
-        stopped = interrupted() => stopped.map(|()| Ended::Interrupted).context("cannot wait for Ctrl-C"),
+        () = interrupt.wait() => Ok(Ended::Interrupted),
         shown = show => match shown {
             // `demo | head`: the reader has seen enough.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Ended::Done),

@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM, as a future.
 
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How a command came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,11 +12,28 @@ pub(crate) enum Ended {
     Interrupted,
 }
 
-/// Resolves at the first Ctrl-C or SIGTERM.
-pub(crate) async fn interrupted() -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        _ = terminate.recv() => Ok(()),
+/// Ctrl-C and SIGTERM are ours from [`Interrupt::install`] on: before, they end the process at once.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupt {
+    /// To be called before anything is printed that makes somebody want to end us.
+    pub(crate) fn install() -> anyhow::Result<Self> {
+        let install = |kind| signal(kind).context("cannot listen for Ctrl-C");
+        Ok(Self {
+            interrupt: install(SignalKind::interrupt())?,
+            terminate: install(SignalKind::terminate())?,
+        })
+    }
+
+    /// Resolves at the first Ctrl-C or SIGTERM since.
+    pub(crate) async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
