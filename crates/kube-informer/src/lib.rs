@@ -1,0 +1,15 @@
+//! Shared informers for Kubernetes.
+//!
+//! An object stays bytes, in the encoding that the server sent, until someone looks at it. Read top to
+//! bottom, the modules are the way of the data.
+
+#![forbid(unsafe_code)]
+
+// What arrives: chunks of a response's body become frames of a watch and items of a list.
+pub mod wire;
+
+// What an object's bytes say: metadata, and views decoded on demand.
+pub mod encoding;
+
+// What is kept: one version of one object.
+pub mod object;

@@ -1,0 +1,1 @@
+//! One version of one object: its bytes, its metadata, its views.
