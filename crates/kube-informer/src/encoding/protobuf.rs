@@ -1,0 +1,154 @@
+//! Kubernetes' protobuf: objects of built-in kinds as the server sends them, without generated types.
+//!
+//! A message is read with the schema table. What arrives is checked once, all the way down
+//! ([`check`]), brought into Go's order where it is not ([`canonical`]), and cut ([`plan`]); what is
+//! stored is a bare message, whose kind is known from elsewhere. Views ([`de`]) show the server's JSON of
+//! the object, value for value.
+
+mod canonical;
+mod check;
+mod de;
+mod envelope;
+mod metadata;
+mod plan;
+mod reader;
+mod text;
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+pub(crate) use self::envelope::{Envelope, MAGIC};
+pub(crate) use self::plan::Node;
+use super::schema::{self, MessageId, Root};
+use super::{DecodeError, Fault, ManagedFields, Metadata, ViewError};
+
+/// How deep messages may be nested.
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// How the objects of one kind are read: its table and what is dropped, worked out once.
+#[derive(Debug, Clone)]
+pub(crate) struct Protobuf {
+    root: &'static Root,
+    plan: Node,
+    writers: bool,
+}
+
+impl Protobuf {
+    pub(crate) fn new(root: &'static Root, rules: &super::Rules) -> Result<Self, super::rules::PointerError> {
+        let plan = Node::compile(root.message, rules)?;
+        Ok(Self { root, plan, writers: rules.managed_fields == ManagedFields::Writers })
+    }
+
+    /// Checks one object, in its envelope or bare, and writes what is kept of it to `out`.
+    pub(crate) fn ingest<'a>(&self, bytes: &'a [u8], out: &mut Vec<u8>) -> Result<Metadata<'a>, DecodeError> {
+        out.clear();
+        let body = self.open(bytes)?;
+        let offset = body.as_ptr() as usize - bytes.as_ptr() as usize;
+        self.keep(body, out).map_err(|mut error| {
+            error.offset += offset;
+            error.key = metadata::key(body).map(Box::new);
+            error
+        })
+    }
+
+    fn keep<'a>(&self, body: &'a [u8], out: &mut Vec<u8>) -> Result<Metadata<'a>, DecodeError> {
+        let mut metadata = match check::check(self.root.message, body, Some(&self.plan))? {
+            check::Order::Canonical => {
+                let metadata = metadata::metadata(body, self.writers)?;
+                self.plan.cut(body, out)?;
+                metadata
+            }
+            check::Order::Other => self.reorder(body, out)?,
+        };
+        metadata.api_version = Cow::Borrowed(self.root.api_version);
+        metadata.kind = Cow::Borrowed(self.root.kind);
+        Ok(metadata)
+    }
+
+    #[cold]
+    fn reorder(&self, body: &[u8], out: &mut Vec<u8>) -> Result<Metadata<'static>, DecodeError> {
+        let body = canonical::canonical(self.root.message, body)?;
+        match check::check(self.root.message, &body, Some(&self.plan))? {
+            check::Order::Canonical => {}
+            check::Order::Other => {
+                let fault = Fault::Unexpected { found: "fields in no order".to_owned() };
+                return Err(DecodeError::new(fault, 0, "fields that can be put in order"));
+            }
+        }
+        self.plan.cut(&body, out)?;
+        metadata::metadata(&body, self.writers).map(Metadata::into_owned)
+    }
+
+    /// Takes the envelope off, if there is one.
+    fn open<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], DecodeError> {
+        if !bytes.starts_with(MAGIC) {
+            // Items of a list have no envelope.
+            return match bytes.first() {
+                Some(b'<' | b'{') => {
+                    let found = String::from_utf8_lossy(bytes.get(..40).unwrap_or(bytes)).into_owned();
+                    Err(DecodeError::new(Fault::NotAnApi, 0, format!("protobuf, not {found:?}")))
+                }
+                _ => Ok(bytes),
+            };
+        }
+        let envelope = Envelope::parse(bytes)?;
+        if (envelope.api_version, envelope.kind) == (self.root.api_version, self.root.kind) {
+            return Ok(envelope.body);
+        }
+        let expected = format!("{} {}", self.root.api_version, self.root.kind);
+        Err(match envelope.status_message() {
+            Some(message) => DecodeError::new(Fault::StatusInstead { message }, 0, expected),
+            None => {
+                let found = format!("{} {}", envelope.api_version, envelope.kind);
+                DecodeError::new(Fault::WrongEnvelope, MAGIC.len(), format!("{expected}, not {found}"))
+            }
+        })
+    }
+
+    /// The metadata of stored bytes.
+    pub(crate) fn metadata<'a>(&self, stored: &'a [u8]) -> Result<Metadata<'a>, DecodeError> {
+        let mut metadata = metadata::metadata(stored, self.writers)?;
+        metadata.api_version = Cow::Borrowed(self.root.api_version);
+        metadata.kind = Cow::Borrowed(self.root.kind);
+        Ok(metadata)
+    }
+
+    /// Stored bytes as any type.
+    pub(crate) fn view<'de, T: Deserialize<'de>>(&self, stored: &'de [u8]) -> Result<T, ViewError> {
+        self.seed(stored, std::marker::PhantomData)
+    }
+
+    /// Stored bytes, read by a seed.
+    pub(crate) fn seed<'de, S: serde::de::DeserializeSeed<'de>>(
+        &self,
+        stored: &'de [u8],
+        seed: S,
+    ) -> Result<S::Value, ViewError> {
+        de::document(self.root, stored, Some(&self.plan), seed)
+    }
+}
+
+/// A document inside of a document: its kind and its message.
+fn document(bytes: &[u8]) -> Result<(&'static Root, &[u8]), DecodeError> {
+    let envelope = Envelope::parse(bytes)?;
+    match schema::root(envelope.api_version, envelope.kind) {
+        Some(root) => Ok((root, envelope.body)),
+        None => {
+            let kind = format!("{}/{}", envelope.api_version, envelope.kind);
+            Err(DecodeError::new(Fault::UnknownKind { kind }, 0, "a kind of the schema table"))
+        }
+    }
+}
+
+/// The message of metadata without the rest: as an item of a list, JSON shows its type with it.
+fn partial_metadata() -> Option<MessageId> {
+    static ID: LazyLock<Option<MessageId>> = LazyLock::new(|| {
+        schema::root("meta.k8s.io/v1", "PartialObjectMetadata").map(|root| root.message)
+    });
+    *ID
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Protobuf's wire format: tags, varints, lengths.
+//!
+//! Reads one message's entries in the order of the bytes. Never reads past the end, never panics; an
+//! entry that is skipped costs its length prefix.
+
+use crate::encoding::{DecodeError, Fault};
+
+/// What stands on the wire behind a tag.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Fixed32(u32),
+    Bytes(&'a [u8]),
+}
+
+/// One tag with its value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) number: u32,
+    pub(crate) value: Value<'a>,
+    /// Where its tag begins, in the bytes of its message.
+    pub(crate) start: usize,
+    /// Where the next entry begins.
+    pub(crate) end: usize,
+}
+
+/// A cursor over the bytes of one message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The bytes that it reads.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The next entry; `None` at the end. Offsets of errors count from the start of this message.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
+        if self.at >= self.bytes.len() {
+            return Ok(None);
+        }
+        let start = self.at;
+        let tag = self.varint()?;
+        let number = u32::try_from(tag >> 3).unwrap_or(u32::MAX);
+        if number == 0 || number > MAX_NUMBER {
+            return Err(unexpected(start, format!("field number {}", tag >> 3), "a field number"));
+        }
+        let value = match tag & 7 {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
+            2 => {
+                let at = self.at;
+                let length = self.varint()?;
+                Value::Bytes(self.take(length, at)?)
+            }
+            5 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
+            // Groups are not in Kubernetes' messages; 6 and 7 are not in protobuf.
+            other => return Err(unexpected(start, format!("wire type {other}"), "wire type 0, 1, 2 or 5")),
+        };
+        Ok(Some(Entry { number, value, start, end: self.at }))
+    }
+
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
+        // Most tags, lengths and numbers are one byte.
+        match self.bytes.get(self.at) {
+            Some(&byte) if byte < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, DecodeError> {
+        let start = self.at;
+        let mut value = 0u64;
+        for index in 0..10 {
+            let Some(&byte) = self.bytes.get(start + index) else {
+                return Err(DecodeError::new(Fault::Truncated, self.bytes.len(), "the rest of a number"));
+            };
+            // The tenth byte holds the 64th bit and nothing else.
+            if index == 9 && byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << (7 * index);
+            if byte < 0x80 {
+                self.at = start + index + 1;
+                return Ok(value);
+            }
+        }
+        Err(unexpected(start, "a number of more than 64 bits".to_owned(), "a varint"))
+    }
+
+    #[inline]
+    fn take(&mut self, length: u64, at: usize) -> Result<&'a [u8], DecodeError> {
+        let end = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
+        match end.and_then(|end| Some((end, self.bytes.get(self.at..end)?))) {
+            Some((end, bytes)) => {
+                self.at = end;
+                Ok(bytes)
+            }
+            None => {
+                let left = self.bytes.len() - self.at;
+                let expected = format!("{length} bytes, and there are {left}");
+                Err(DecodeError::new(Fault::Truncated, at, expected))
+            }
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let at = self.at;
+        let bytes = self.take(N as u64, at)?;
+        bytes.try_into().map_err(|_| DecodeError::new(Fault::Truncated, at, "a fixed-size number"))
+    }
+}
+
+/// Protobuf's own limit.
+const MAX_NUMBER: u32 = (1 << 29) - 1;
+
+fn unexpected(offset: usize, found: String, expected: &'static str) -> DecodeError {
+    DecodeError::new(Fault::Unexpected { found }, offset, expected)
+}
+
+/// Appends a varint.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// How many bytes a varint takes.
+pub(crate) fn varint_len(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// Appends a length-delimited entry.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    put_varint(out, u64::from(number) << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8]) -> Result<Vec<(u32, Value<'_>)>, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let mut out = Vec::new();
+        while let Some(entry) = reader.next()? {
+            out.push((entry.number, entry.value));
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn each_wire_type_is_read() {
+        let mut bytes = vec![0x08, 0x96, 0x01, 0x11];
+        bytes.extend(7u64.to_le_bytes());
+        bytes.push(0x1d);
+        bytes.extend(9u32.to_le_bytes());
+        put_bytes(&mut bytes, 4, b"abc");
+        let expected =
+            vec![(1, Value::Varint(150)), (2, Value::Fixed64(7)), (3, Value::Fixed32(9)), (4, Value::Bytes(b"abc"))];
+        assert_eq!(all(&bytes).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_cut_short_is_an_error_at_every_byte() {
+        let mut bytes = vec![0x08, 0x96, 0x01];
+        put_bytes(&mut bytes, 4000, b"abc");
+        for end in 1..bytes.len() {
+            // Three bytes are a whole entry.
+            assert_eq!(all(&bytes[..end]).is_ok(), end == 3, "{end}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_an_error() {
+        for (bytes, says) in [
+            (&[0x0b][..], "wire type 3"),
+            (&[0x0c], "wire type 4"),
+            (&[0x0f], "wire type 7"),
+            (&[0x00, 0x00], "field number 0"),
+            (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02], "more than 64 bits"),
+            (&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01], "more than 64 bits"),
+            (&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], "the data ends"),
+        ] {
+            let error = all(bytes).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn varints_are_written_as_they_are_read() {
+        for value in [0, 1, 127, 128, 300, 1 << 35, u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            assert_eq!(out.len(), varint_len(value));
+            assert_eq!(Reader::new(&out).varint().unwrap(), value);
+        }
+    }
+}

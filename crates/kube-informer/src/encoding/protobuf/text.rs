@@ -1,0 +1,244 @@
+//! Values that are text in JSON and something else on the wire: times, durations, bytes, broken strings.
+//!
+//! Each is written as Go's `encoding/json` shows it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::reader::{Reader, Value};
+use crate::encoding::DecodeError;
+
+/// Seconds since 1970 of the first second of year 1: Go's zero time.
+const GO_ZERO: i64 = -62_135_596_800;
+
+/// Seconds and nanoseconds of a `Timestamp` message; `None` for the zero time.
+pub(crate) fn timestamp(message: &[u8]) -> Result<Option<(i64, i32)>, DecodeError> {
+    if message.is_empty() {
+        return Ok(None);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut reader = Reader::new(message);
+    while let Some(entry) = reader.next()? {
+        match (entry.number, entry.value) {
+            (1, Value::Varint(value)) => seconds = value as i64,
+            (2, Value::Varint(value)) => nanos = value as i32,
+            _ => {}
+        }
+    }
+    Ok(Some((seconds, nanos)))
+}
+
+/// RFC 3339 in whole seconds, UTC; `None` where JSON shows `null`.
+pub(crate) fn time(message: &[u8]) -> Result<Option<String>, DecodeError> {
+    // Nanoseconds are ignored: JSON never had them, and Go drops them when reading.
+    Ok(timestamp(message)?.filter(|&(seconds, _)| seconds != GO_ZERO).map(|(seconds, _)| {
+        let mut out = String::with_capacity(20);
+        date_time(&mut out, seconds);
+        out.push('Z');
+        out
+    }))
+}
+
+/// RFC 3339 with six digits, UTC; `None` where JSON shows `null`.
+pub(crate) fn micro_time(message: &[u8]) -> Result<Option<String>, DecodeError> {
+    Ok(timestamp(message)?.and_then(|(seconds, nanos)| {
+        let micros = i64::from(nanos / 1000);
+        let seconds = seconds.saturating_add(micros.div_euclid(1_000_000));
+        let micros = micros.rem_euclid(1_000_000);
+        if seconds == GO_ZERO && micros == 0 {
+            return None;
+        }
+        let mut out = String::with_capacity(27);
+        date_time(&mut out, seconds);
+        let _ = write!(out, ".{micros:06}Z");
+        Some(out)
+    }))
+}
+
+/// `2006-01-02T15:04:05`.
+fn date_time(out: &mut String, seconds: i64) {
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    if (0..10_000).contains(&year) {
+        for (value, digits) in
+            [(year, "\0"), (month, "-"), (day, "-"), (hour, "T"), (minute, ":"), (second, ":")]
+        {
+            if digits == "\0" {
+                push_two(out, value / 100);
+            } else {
+                out.push_str(digits);
+            }
+            push_two(out, value % 100);
+        }
+    } else {
+        let _ = write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+    }
+}
+
+fn push_two(out: &mut String, value: i64) {
+    let digit = |value: i64| char::from(b'0' + (value % 10) as u8);
+    out.push(digit(value / 10));
+    out.push(digit(value));
+}
+
+/// Year, month and day of a number of days since 1970 (the proleptic Gregorian calendar, in eras of 400 years).
+fn civil(days: i64) -> (i64, i64, i64) {
+    // Counted from March of year 0, so that the leap day is the last of a year.
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// A number of nanoseconds as Go prints a `time.Duration`: `1h0m0.5s`, `1.5ms`, `0s`.
+pub(crate) fn duration(nanos: i64) -> String {
+    let mut out = String::new();
+    if nanos < 0 {
+        out.push('-');
+    }
+    let total = nanos.unsigned_abs();
+    let (unit, suffix) = match total {
+        0 => return "0s".to_owned(),
+        1..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => {
+            let (hours, minutes) = (total / 3_600_000_000_000, total / 60_000_000_000);
+            if hours > 0 {
+                let _ = write!(out, "{hours}h");
+            }
+            if minutes > 0 {
+                let _ = write!(out, "{}m", minutes % 60);
+            }
+            decimal(&mut out, total % 60_000_000_000, 1_000_000_000);
+            out.push('s');
+            return out;
+        }
+    };
+    decimal(&mut out, total, unit);
+    out.push_str(suffix);
+    out
+}
+
+/// A number of `unit`s, with as many decimals as it has.
+fn decimal(out: &mut String, value: u64, unit: u64) {
+    let _ = write!(out, "{}", value / unit);
+    let (mut rest, mut unit) = (value % unit, unit);
+    if rest > 0 {
+        out.push('.');
+    }
+    while rest > 0 {
+        unit /= 10;
+        out.push(char::from(b'0' + (rest / unit) as u8));
+        rest %= unit;
+    }
+}
+
+/// A string as Go's JSON shows it: one replacement character for each byte that is not part of UTF-8.
+#[inline]
+pub(crate) fn string(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(repaired(bytes)),
+    }
+}
+
+#[cold]
+fn repaired(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::put_varint;
+    use super::*;
+
+    fn stamp(seconds: i64, nanos: i32) -> Vec<u8> {
+        let mut out = vec![0x08];
+        put_varint(&mut out, seconds as u64);
+        out.push(0x10);
+        put_varint(&mut out, i64::from(nanos) as u64);
+        out
+    }
+
+    #[test]
+    fn times_are_those_of_go() {
+        let show = |seconds, nanos| time(&stamp(seconds, nanos)).unwrap();
+        assert_eq!(show(0, 0).unwrap(), "1970-01-01T00:00:00Z");
+        assert_eq!(show(951_782_399, 999).unwrap(), "2000-02-28T23:59:59Z");
+        assert_eq!(show(951_868_799, 0).unwrap(), "2000-02-29T23:59:59Z");
+        assert_eq!(show(253_402_300_799, 0).unwrap(), "9999-12-31T23:59:59Z");
+        assert_eq!(show(253_402_300_800, 0).unwrap(), "10000-01-01T00:00:00Z");
+        assert_eq!(show(-1, 0).unwrap(), "1969-12-31T23:59:59Z");
+        assert_eq!(show(GO_ZERO, 5), None);
+        assert_eq!(time(&[]).unwrap(), None);
+        for extreme in [i64::MIN, i64::MAX] {
+            assert!(show(extreme, 0).is_some());
+        }
+    }
+
+    #[test]
+    fn each_day_follows_the_one_before() {
+        let mut expected = jiff::civil::date(1899, 12, 30);
+        for day in 0..80_000 {
+            let start = -25_569; // 1899-12-30
+            let (year, month, dom) = civil(start + day);
+            assert_eq!(
+                (i64::from(expected.year()), i64::from(expected.month()), i64::from(expected.day())),
+                (year, month, dom)
+            );
+            expected = expected.tomorrow().unwrap();
+        }
+    }
+
+    #[test]
+    fn micro_times_have_six_digits() {
+        let show = |seconds, nanos| micro_time(&stamp(seconds, nanos)).unwrap();
+        assert_eq!(show(0, 1_999).unwrap(), "1970-01-01T00:00:00.000001Z");
+        assert_eq!(show(1, -1_000).unwrap(), "1970-01-01T00:00:00.999999Z");
+        assert_eq!(show(GO_ZERO, 0), None);
+        assert_eq!(show(GO_ZERO, 1_000).unwrap(), "0001-01-01T00:00:00.000001Z");
+        assert_eq!(micro_time(&[]).unwrap(), None);
+        assert!(show(i64::MAX, i32::MAX).is_some());
+    }
+
+    #[test]
+    fn durations_are_printed_as_go_prints_them() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_100, "1.1µs"),
+            (2_200_000, "2.2ms"),
+            (3_300_000_000, "3.3s"),
+            (245_000_000_000, "4m5s"),
+            (245_001_000_000, "4m5.001s"),
+            (18_367_001_000_000, "5h6m7.001s"),
+            (480_000_000_001, "8m0.000000001s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-1_500_000_000, "-1.5s"),
+            (i64::MAX, "2562047h47m16.854775807s"),
+            (i64::MIN, "-2562047h47m16.854775808s"),
+        ] {
+            assert_eq!(duration(nanos), text);
+        }
+    }
+
+    #[test]
+    fn each_broken_byte_is_replaced_by_itself() {
+        assert_eq!(string(b"abc"), "abc");
+        assert_eq!(string(b"a\xff\xfeb"), "a\u{fffd}\u{fffd}b");
+        // The first two bytes of a three-byte character.
+        assert_eq!(string(b"\xe2\x82x"), "\u{fffd}\u{fffd}x");
+    }
+}
