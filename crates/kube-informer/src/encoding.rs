@@ -3,6 +3,7 @@
 mod error;
 pub mod metadata;
 pub mod rules;
+pub(crate) mod schema;
 
 pub use error::{DecodeError, Fault, ObjectKey};
 pub use metadata::Metadata;

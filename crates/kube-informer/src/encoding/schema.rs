@@ -1,0 +1,163 @@
+//! The schema table: what the protobuf messages of the built-in kinds look like in JSON.
+//!
+//! It is generated from the Go types of one Kubernetes release ([`MINOR`]) and committed as text,
+//! `schema.txt`; `cargo xtask schema` writes it. The compiler reads that text, so that here are only
+//! statics: nothing is parsed, allocated or initialized at run time, and a table that is not well formed
+//! does not compile.
+//!
+//! It promises, for every kind that [`root`] finds: each field that a server of that release can write has
+//! its number here, and each name that the server's JSON can have, but for `apiVersion` and `kind` of the
+//! root, has its field. There is no field that is on the wire only. A number that is not here comes from a
+//! newer release. Kinds that protobuf does not carry (custom resources, `Table`) have no root.
+
+// Views of protobuf objects read it.
+#![cfg_attr(not(test), expect(dead_code, reason = "nothing decodes protobuf yet"))]
+
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+/// The minor version of the Kubernetes release that the table was made from.
+pub(crate) const MINOR: u32 = table::MINOR;
+
+/// A message's place in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MessageId(u16);
+
+/// One protobuf message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// Package and Go type, as in `core/v1.PodSpec`; unique.
+    pub(crate) name: &'static str,
+    /// Sorted by number.
+    pub(crate) fields: &'static [Field],
+}
+
+/// One field of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    /// The name in JSON; empty for [`Shape::Embedded`].
+    pub(crate) name: &'static str,
+    /// The number on the wire.
+    pub(crate) number: u16,
+    /// How often the value may be there, and where.
+    pub(crate) shape: Shape,
+    /// The value: of the element for a list, of the entry's value for a map.
+    pub(crate) kind: Kind,
+    /// What JSON shows when the field is not on the wire.
+    pub(crate) absent: Absent,
+    /// Whether JSON leaves the field out as well when it is on the wire, but zero: 0, `""`, `false`, no
+    /// bytes, the zero time. Then [`absent`](Self::absent) is [`Absent::Omit`].
+    pub(crate) drop_zero: bool,
+}
+
+/// How often a value may be there, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// One value, which the Go type holds directly.
+    One,
+    /// One value behind a pointer: if it is on the wire, it is in JSON, even if zero.
+    Pointer,
+    /// Any number of values. The wire may have numbers packed or not.
+    List,
+    /// Any number of entries, each a message {1: key, a string; 2: value}.
+    Map,
+    /// One message, nested on the wire, whose fields stand in JSON among those of the outer one.
+    Embedded,
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A varint; JSON's `true` and `false`.
+    Bool,
+    /// A varint.
+    Int32,
+    /// A varint.
+    Int64,
+    /// Eight bytes.
+    Double,
+    /// Bytes that should be UTF-8.
+    String,
+    /// Bytes; base64 in JSON.
+    Bytes,
+    /// {1: seconds, 2: nanoseconds}; RFC 3339 in whole seconds.
+    Time,
+    /// {1: seconds, 2: nanoseconds}; RFC 3339 with six digits.
+    MicroTime,
+    /// {1: the string that JSON shows}.
+    Quantity,
+    /// {1: 0 for a number, 1 for a string; 2: the number; 3: the string}.
+    IntOrString,
+    /// {1: JSON, or a nested document in protobuf}: `RawExtension`, `FieldsV1`, the `JSON` of
+    /// CustomResourceDefinitions.
+    Raw,
+    /// {1: allows, a bool; 2: schema}; JSON has the one or the other.
+    SchemaOrBool(MessageId),
+    /// {1: schema; 2: list of schemas}; JSON has the one or the other.
+    SchemaOrArray(MessageId),
+    /// {1: schema; 2: list of strings}; JSON has the one or the other.
+    SchemaOrStringArray(MessageId),
+    /// {1: items}, a list of strings that is a message of its own; JSON has the list.
+    Strings,
+    /// A message of this table.
+    Message(MessageId),
+}
+
+/// What JSON shows for a field that is not on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Absent {
+    /// Nothing, not even the name.
+    Omit,
+    /// `null`.
+    Null,
+    /// The kind's zero: `0`, `""`, `false`, or what a message or a special kind decoded from nothing gives.
+    Zero,
+    /// `[]`.
+    EmptyList,
+}
+
+/// A kind that can stand alone: in an envelope, or as an item of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Root {
+    /// As in the envelope: `v1`, `apps/v1`.
+    pub(crate) api_version: &'static str,
+    /// As in the envelope: `Pod`.
+    pub(crate) kind: &'static str,
+    /// What it looks like.
+    pub(crate) message: MessageId,
+}
+
+/// The message at a place.
+pub(crate) fn message(id: MessageId) -> &'static Message {
+    // Ids come out of the table alone, and the compiler has checked each of them.
+    &table::MESSAGES[usize::from(id.0)]
+}
+
+/// The kind of that name, if the table has it.
+pub(crate) fn root(api_version: &str, kind: &str) -> Option<&'static Root> {
+    let found =
+        table::ROOTS.binary_search_by(|root| (root.api_version, root.kind).cmp(&(api_version, kind))).ok()?;
+    table::ROOTS.get(found)
+}
+
+/// Whether a kind has the metadata of an object: not so lists, options, reviews without a name, `Status`.
+pub(crate) fn is_object(root: &Root) -> bool {
+    message(root.message)
+        .field_by_number(1)
+        .is_some_and(|field| field.shape == Shape::One && field.kind == Kind::Message(table::OBJECT_META))
+}
+
+impl Message {
+    /// The field with a number; `None` if the table does not know it.
+    pub(crate) fn field_by_number(&self, number: u32) -> Option<&'static Field> {
+        let found = self.fields.binary_search_by_key(&number, |field| u32::from(field.number)).ok()?;
+        self.fields.get(found)
+    }
+
+    /// The field with a name in JSON. Those of embedded messages are not found here.
+    pub(crate) fn field_by_name(&self, json: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == json && field.shape != Shape::Embedded)
+    }
+}
