@@ -1,13 +1,23 @@
 //! What both encodings can do with the bytes of one object.
+//!
+//! [`Codec`] is the interface. `json` and `protobuf` implement it; `schema` is the table of the built-in
+//! kinds that protobuf is read with.
 
+mod codec;
 mod error;
+pub(crate) mod json;
 pub mod metadata;
+mod protobuf;
 pub mod rules;
 pub(crate) mod schema;
+mod tree;
+mod view_error;
 
+pub use codec::{Codec, CodecError};
 pub use error::{DecodeError, Fault, ObjectKey};
 pub use metadata::Metadata;
 pub use rules::{ManagedFields, Pointer, Rules};
+pub use view_error::ViewError;
 
 /// How the bytes of an object are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

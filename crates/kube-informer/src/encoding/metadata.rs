@@ -69,3 +69,53 @@ pub struct Writer<'a> {
     /// When.
     pub time: Option<Timestamp>,
 }
+
+fn owned<'b>(text: Cow<'_, str>) -> Cow<'b, str> {
+    Cow::Owned(text.into_owned())
+}
+
+fn owned_pairs<'b>(pairs: Vec<(Cow<'_, str>, Cow<'_, str>)>) -> Vec<(Cow<'b, str>, Cow<'b, str>)> {
+    pairs.into_iter().map(|(key, value)| (owned(key), owned(value))).collect()
+}
+
+impl Metadata<'_> {
+    /// The same, independent of the bytes that it was read from.
+    #[must_use]
+    pub fn into_owned<'b>(self) -> Metadata<'b> {
+        Metadata {
+            api_version: owned(self.api_version),
+            kind: owned(self.kind),
+            name: owned(self.name),
+            namespace: owned(self.namespace),
+            uid: owned(self.uid),
+            resource_version: owned(self.resource_version),
+            generation: self.generation,
+            created: self.created,
+            deleted: self.deleted,
+            labels: owned_pairs(self.labels),
+            annotations: owned_pairs(self.annotations),
+            owners: self.owners.into_iter().map(Owner::into_owned).collect(),
+            finalizers: self.finalizers.into_iter().map(owned).collect(),
+            writers: self.writers.into_iter().map(Writer::into_owned).collect(),
+        }
+    }
+}
+
+impl Owner<'_> {
+    fn into_owned<'b>(self) -> Owner<'b> {
+        let Self { controller, block_owner_deletion, .. } = self;
+        let (api_version, kind) = (owned(self.api_version), owned(self.kind));
+        Owner { api_version, kind, name: owned(self.name), uid: owned(self.uid), controller, block_owner_deletion }
+    }
+}
+
+impl Writer<'_> {
+    fn into_owned<'b>(self) -> Writer<'b> {
+        Writer {
+            manager: owned(self.manager),
+            operation: owned(self.operation),
+            subresource: owned(self.subresource),
+            time: self.time,
+        }
+    }
+}

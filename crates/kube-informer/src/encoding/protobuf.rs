@@ -12,16 +12,20 @@ mod envelope;
 mod metadata;
 mod plan;
 mod reader;
+mod seek;
 mod text;
+mod value;
+mod walk;
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::de::{Deserialize, DeserializeOwned};
 
 pub(crate) use self::envelope::{Envelope, MAGIC};
 pub(crate) use self::plan::Node;
-use super::schema::{self, MessageId, Root};
+use super::schema::{self, Root};
 use super::{DecodeError, Fault, ManagedFields, Metadata, ViewError};
 
 /// How deep messages may be nested.
@@ -117,16 +121,16 @@ impl Protobuf {
 
     /// Stored bytes as any type.
     pub(crate) fn view<'de, T: Deserialize<'de>>(&self, stored: &'de [u8]) -> Result<T, ViewError> {
-        self.seed(stored, std::marker::PhantomData)
+        de::document(self.root, stored, Some(&self.plan), PhantomData)
     }
 
-    /// Stored bytes, read by a seed.
-    pub(crate) fn seed<'de, S: serde::de::DeserializeSeed<'de>>(
+    /// What a pointer names in stored bytes.
+    pub(crate) fn pointer<T: DeserializeOwned>(
         &self,
-        stored: &'de [u8],
-        seed: S,
-    ) -> Result<S::Value, ViewError> {
-        de::document(self.root, stored, Some(&self.plan), seed)
+        stored: &[u8],
+        pointer: &super::Pointer,
+    ) -> Result<Option<T>, ViewError> {
+        de::document(self.root, stored, Some(&self.plan), seek::Seek::new(pointer.as_tokens()))
     }
 }
 
@@ -142,12 +146,11 @@ fn document(bytes: &[u8]) -> Result<(&'static Root, &[u8]), DecodeError> {
     }
 }
 
-/// The message of metadata without the rest: as an item of a list, JSON shows its type with it.
-fn partial_metadata() -> Option<MessageId> {
-    static ID: LazyLock<Option<MessageId>> = LazyLock::new(|| {
-        schema::root("meta.k8s.io/v1", "PartialObjectMetadata").map(|root| root.message)
-    });
-    *ID
+/// Metadata without the rest: as an item of a list, JSON shows its type with it.
+fn partial_metadata() -> Option<&'static Root> {
+    static ROOT: LazyLock<Option<&'static Root>> =
+        LazyLock::new(|| schema::root("meta.k8s.io/v1", "PartialObjectMetadata"));
+    *ROOT
 }
 
 #[cfg(test)]

@@ -85,6 +85,10 @@ impl Pointer {
         Ok(Self { tokens })
     }
 
+    pub(crate) fn as_tokens(&self) -> &[Box<str>] {
+        &self.tokens
+    }
+
     /// The tokens, unescaped.
     pub fn tokens(&self) -> impl ExactSizeIterator<Item = &str> {
         self.tokens.iter().map(AsRef::as_ref)

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::reader::{self, Entry, Reader, Value as Wire};
-use super::{MAX_DEPTH};
+use super::MAX_DEPTH;
 use crate::encoding::schema::{self, Kind, Message, MessageId, Shape};
 use crate::encoding::{DecodeError, Fault};
 
@@ -83,7 +83,6 @@ fn merges(kind: Kind) -> bool {
             | Kind::IntOrString
             | Kind::Strings
             | Kind::Raw
-            | Kind::Duration
     )
 }
 

@@ -5,7 +5,7 @@
 
 use serde::de::IgnoredAny;
 
-use super::de::{is_number, packed_number};
+use super::value::{is_number, packed_number};
 use super::plan::Node;
 use super::reader::{Entry, Reader, Value as Wire};
 use super::{MAX_DEPTH, MAGIC, document, text};
@@ -53,8 +53,7 @@ fn message(
         if entry.number < last {
             return Ok(Order::Other);
         }
-        while let Some(field) = current.filter(|field| u32::from(field.number) < entry.number) {
-            let _ = field;
+        while current.is_some_and(|field| u32::from(field.number) < entry.number) {
             current = fields.next();
         }
         let Some(field) = current.filter(|field| u32::from(field.number) == entry.number) else {
@@ -149,7 +148,6 @@ fn special(kind: Kind, bytes: &[u8], depth: usize) -> Result<Order, DecodeError>
         Kind::SchemaOrArray(id) => return parts(bytes, depth, &[Kind::Message(id), Kind::Message(id)]),
         Kind::SchemaOrStringArray(id) => return parts(bytes, depth, &[Kind::Message(id), Kind::String]),
         Kind::Strings | Kind::Quantity => return parts(bytes, depth, &[Kind::String]),
-        Kind::Duration => return parts(bytes, depth, &[Kind::Int64]),
         Kind::IntOrString => {}
         Kind::Raw => {}
         _ => return Ok(Order::Canonical),

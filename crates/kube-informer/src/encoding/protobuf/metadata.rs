@@ -76,9 +76,7 @@ fn object_meta<'a>(bytes: &'a [u8], writers: bool, out: &mut Metadata<'a>) -> Re
 
 /// A time, where it is one that a `Timestamp` can hold.
 fn time(bytes: &[u8]) -> Result<Option<Timestamp>, DecodeError> {
-    Ok(text::timestamp(bytes)?
-        .filter(|&(seconds, _)| seconds != text::GO_ZERO)
-        .and_then(|(seconds, _)| Timestamp::from_second(seconds).ok()))
+    Ok(text::seconds(bytes)?.and_then(|seconds| Timestamp::from_second(seconds).ok()))
 }
 
 fn pair(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), DecodeError> {

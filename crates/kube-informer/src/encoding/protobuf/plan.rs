@@ -70,8 +70,11 @@ impl Node {
                     below.insert(schema::message(id), rest)?;
                 }
             }
-            (_, _, kind) if kind.is_text_or_number() => {}
-            _ => return Err("it leads into a value without a schema"),
+            (_, _, Kind::Raw | Kind::SchemaOrBool(_) | Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_)) => {
+                return Err("it leads into a value without a schema");
+            }
+            // Text and numbers have nothing below them.
+            _ => {}
         }
         Ok(())
     }
@@ -162,7 +165,7 @@ fn drops_key(keys: &[Box<str>], pair: &[u8]) -> Result<bool, DecodeError> {
 
 /// The way from a message to a field with a JSON name: through messages that are flat in JSON.
 fn find(message: &'static Message, name: &str) -> Option<Vec<&'static Field>> {
-    if let Some(field) = message.fields.iter().find(|field| field.shape != Shape::Embedded && field.name == name) {
+    if let Some(field) = message.field_by_name(name) {
         return Some(vec![field]);
     }
     message.fields.iter().filter(|field| field.shape == Shape::Embedded).find_map(|outer| {

@@ -44,10 +44,21 @@ impl<'a> Reader<'a> {
         self.bytes
     }
 
+    /// Whether everything has been read.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// A number of eight bytes.
+    pub(crate) fn fixed64(&mut self) -> Result<u64, DecodeError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
     /// The next entry; `None` at the end. Offsets of errors count from the start of this message.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
-        if self.at >= self.bytes.len() {
+        if self.is_empty() {
             return Ok(None);
         }
         let start = self.at;
@@ -58,7 +69,7 @@ impl<'a> Reader<'a> {
         }
         let value = match tag & 7 {
             0 => Value::Varint(self.varint()?),
-            1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
+            1 => Value::Fixed64(self.fixed64()?),
             2 => {
                 let at = self.at;
                 let length = self.varint()?;

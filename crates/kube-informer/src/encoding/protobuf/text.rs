@@ -1,4 +1,4 @@
-//! Values that are text in JSON and something else on the wire: times, durations, bytes, broken strings.
+//! Values that are text in JSON and something else on the wire: times, and strings that are no UTF-8.
 //!
 //! Each is written as Go's `encoding/json` shows it.
 
@@ -28,10 +28,16 @@ pub(crate) fn timestamp(message: &[u8]) -> Result<Option<(i64, i32)>, DecodeErro
     Ok(Some((seconds, nanos)))
 }
 
+/// Seconds since 1970 of a `Time`; `None` for the zero time.
+///
+/// Nanoseconds are ignored: JSON never had them, and Go drops them when reading.
+pub(crate) fn seconds(message: &[u8]) -> Result<Option<i64>, DecodeError> {
+    Ok(timestamp(message)?.map(|(seconds, _)| seconds).filter(|&seconds| seconds != GO_ZERO))
+}
+
 /// RFC 3339 in whole seconds, UTC; `None` where JSON shows `null`.
 pub(crate) fn time(message: &[u8]) -> Result<Option<String>, DecodeError> {
-    // Nanoseconds are ignored: JSON never had them, and Go drops them when reading.
-    Ok(timestamp(message)?.filter(|&(seconds, _)| seconds != GO_ZERO).map(|(seconds, _)| {
+    Ok(seconds(message)?.map(|seconds| {
         let mut out = String::with_capacity(20);
         date_time(&mut out, seconds);
         out.push('Z');
@@ -61,21 +67,18 @@ fn date_time(out: &mut String, seconds: i64) {
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     if (0..10_000).contains(&year) {
-        for (value, digits) in
-            [(year, "\0"), (month, "-"), (day, "-"), (hour, "T"), (minute, ":"), (second, ":")]
-        {
-            if digits == "\0" {
-                push_two(out, value / 100);
-            } else {
-                out.push_str(digits);
-            }
-            push_two(out, value % 100);
+        // Written by hand: every pod has a dozen of them.
+        push_two(out, year / 100);
+        for (before, value) in [("", year % 100), ("-", month), ("-", day), ("T", hour), (":", minute), (":", second)] {
+            out.push_str(before);
+            push_two(out, value);
         }
     } else {
         let _ = write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
     }
 }
 
+/// Two digits.
 fn push_two(out: &mut String, value: i64) {
     let digit = |value: i64| char::from(b'0' + (value % 10) as u8);
     out.push(digit(value / 10));
@@ -94,50 +97,6 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
-/// A number of nanoseconds as Go prints a `time.Duration`: `1h0m0.5s`, `1.5ms`, `0s`.
-pub(crate) fn duration(nanos: i64) -> String {
-    let mut out = String::new();
-    if nanos < 0 {
-        out.push('-');
-    }
-    let total = nanos.unsigned_abs();
-    let (unit, suffix) = match total {
-        0 => return "0s".to_owned(),
-        1..1_000 => (1, "ns"),
-        1_000..1_000_000 => (1_000, "µs"),
-        1_000_000..1_000_000_000 => (1_000_000, "ms"),
-        _ => {
-            let (hours, minutes) = (total / 3_600_000_000_000, total / 60_000_000_000);
-            if hours > 0 {
-                let _ = write!(out, "{hours}h");
-            }
-            if minutes > 0 {
-                let _ = write!(out, "{}m", minutes % 60);
-            }
-            decimal(&mut out, total % 60_000_000_000, 1_000_000_000);
-            out.push('s');
-            return out;
-        }
-    };
-    decimal(&mut out, total, unit);
-    out.push_str(suffix);
-    out
-}
-
-/// A number of `unit`s, with as many decimals as it has.
-fn decimal(out: &mut String, value: u64, unit: u64) {
-    let _ = write!(out, "{}", value / unit);
-    let (mut rest, mut unit) = (value % unit, unit);
-    if rest > 0 {
-        out.push('.');
-    }
-    while rest > 0 {
-        unit /= 10;
-        out.push(char::from(b'0' + (rest / unit) as u8));
-        rest %= unit;
-    }
 }
 
 /// A string as Go's JSON shows it: one replacement character for each byte that is not part of UTF-8.
@@ -211,27 +170,6 @@ mod tests {
         assert_eq!(show(GO_ZERO, 1_000).unwrap(), "0001-01-01T00:00:00.000001Z");
         assert_eq!(micro_time(&[]).unwrap(), None);
         assert!(show(i64::MAX, i32::MAX).is_some());
-    }
-
-    #[test]
-    fn durations_are_printed_as_go_prints_them() {
-        for (nanos, text) in [
-            (0, "0s"),
-            (1, "1ns"),
-            (1_100, "1.1µs"),
-            (2_200_000, "2.2ms"),
-            (3_300_000_000, "3.3s"),
-            (245_000_000_000, "4m5s"),
-            (245_001_000_000, "4m5.001s"),
-            (18_367_001_000_000, "5h6m7.001s"),
-            (480_000_000_001, "8m0.000000001s"),
-            (3_600_000_000_000, "1h0m0s"),
-            (-1_500_000_000, "-1.5s"),
-            (i64::MAX, "2562047h47m16.854775807s"),
-            (i64::MIN, "-2562047h47m16.854775808s"),
-        ] {
-            assert_eq!(duration(nanos), text);
-        }
     }
 
     #[test]
