@@ -1,6 +1,8 @@
 //! What both encodings can do with the bytes of one object.
 
 mod error;
+#[cfg_attr(not(test), expect(dead_code, reason = "the stages that store objects call it"))]
+pub(crate) mod json;
 pub mod metadata;
 pub mod rules;
 
