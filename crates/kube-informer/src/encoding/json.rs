@@ -1,0 +1,155 @@
+//! Objects as JSON.
+//!
+//! [`ingest`] takes one complete document and, in one pass, checks all of it, reads its metadata, and copies
+//! what the rules keep. No tree is built and nothing is decoded.
+//!
+//! It promises:
+//! - What it accepts, serde_json can make a view of: the grammar of RFC 8259, UTF-8, whole surrogate pairs,
+//!   numbers within a double, no more than 127 levels. Beyond that, no key stands twice in one object, but
+//!   for what is cut.
+//! - What it writes is what it read, byte for byte, without what was cut and the commas that belonged to it.
+//!   Only a missing `apiVersion` or `kind` is put in front.
+//! - Metadata is what the written bytes say, but for the writers, which come from `managedFields`. A dropped
+//!   label is in neither.
+//! - Its time grows with the document's length (n log n for the keys of one large object), whatever the
+//!   document says. It does not panic.
+//!
+//! An error says what is wrong, where, what was expected there, and whose object it is if that can be found
+//! out; the buffer is empty then.
+//!
+//! Not promised: that the object is what its schema wants, apart from the metadata that is read.
+
+use std::ops::Range;
+
+use self::fault::{Fail, Scan, Why};
+use self::object::Object;
+use self::reader::{Next, Reader};
+use super::{DecodeError, Metadata, Pointer, Rules};
+
+// From the document inwards.
+mod object;
+
+mod reader;
+
+mod cut;
+
+mod keys;
+
+mod text;
+
+mod fault;
+
+/// Checks one object and writes what is kept of it to `out`, which is cleared first.
+///
+/// `fallback` is the `apiVersion` and `kind` of a document that has none, as items of lists do not. They go
+/// to `out`; the metadata has only what the bytes say.
+///
+/// # Errors
+///
+/// Where the bytes are not one JSON document, or it is not an object with a name. Offsets count from the
+/// start of the bytes.
+pub(crate) fn ingest<'a>(
+    bytes: &'a [u8],
+    fallback: Option<(&str, &str)>,
+    rules: &Rules,
+    out: &mut Vec<u8>,
+) -> Result<Metadata<'a>, DecodeError> {
+    out.clear();
+    let (object, cuts) = check(bytes, rules).map_err(|fail| fault::error(bytes, fail))?;
+    out.reserve(bytes.len() + 64);
+    let mut start = 0;
+    if let Some((api_version, kind)) = fallback {
+        // Behind the brace. There is a member to come, or there would be no metadata.
+        start = text::space(bytes, 0) + 1;
+        out.extend_from_slice(bytes.get(..start).unwrap_or_default());
+        if !object.has_api_version {
+            put(out, b"\"apiVersion\":", api_version);
+        }
+        if !object.has_kind {
+            put(out, b"\"kind\":", kind);
+        }
+    }
+    cut::splice(bytes, start, &cuts, out);
+    Ok(object.metadata)
+}
+
+/// The extent of what a pointer names, in a document that was checked before.
+///
+/// In one that was not, what is found may be anything.
+pub(crate) fn seek<'a>(bytes: &'a [u8], pointer: &Pointer) -> Option<&'a [u8]> {
+    let mut reader = Reader::new(bytes, false);
+    for token in pointer.tokens() {
+        if !enter(&mut reader, token).ok()? {
+            return None;
+        }
+    }
+    let start = reader.at();
+    reader.skip().ok()?;
+    Some(reader.since(start))
+}
+
+/// The metadata again, from bytes that were checked before. Writers are not among it.
+///
+/// # Errors
+///
+/// Where the bytes were not checked before, and are not an object with a name.
+pub(crate) fn metadata(bytes: &[u8]) -> Result<Metadata<'_>, DecodeError> {
+    let object = object::read_again(&mut Reader::new(bytes, false));
+    object.map(|object| object.metadata).map_err(|fail| fault::error(bytes, fail))
+}
+
+/// Reads a document, and notes what is to be cut of it.
+fn check<'a>(bytes: &'a [u8], rules: &Rules) -> Scan<(Object<'a>, Vec<Range<usize>>)> {
+    if let Err(error) = std::str::from_utf8(bytes) {
+        let at = error.valid_up_to();
+        let before = bytes.get(..at).unwrap_or_default();
+        return Err(match object::read(&mut Reader::new(before, true), rules) {
+            // The first fault counts.
+            Err(fail) if fail.at < at && !fail.is_about_the_whole() => fail,
+            // A character that the end cuts is missing bytes, as everything else that it cuts.
+            _ if error.error_len().is_none() => Fail::syntax(bytes.len(), "the rest of a character"),
+            _ => Fail { at, why: Why::Utf8 },
+        });
+    }
+    let mut reader = Reader::new(bytes, true);
+    let object = object::read(&mut reader, rules)?;
+    Ok((object, reader.into_cuts()))
+}
+
+/// Goes to a member or an item, if there is one.
+fn enter(reader: &mut Reader<'_>, token: &str) -> Scan<bool> {
+    let mut found = false;
+    match reader.peek() {
+        b'{' => reader.members(|reader, key| {
+            found = key == token;
+            if found { Ok(Next::Done) } else { reader.skip().map(|()| Next::Keep) }
+        })?,
+        b'[' => {
+            let Some(mut index) = index(token) else { return Ok(false) };
+            reader.items(|reader| {
+                found = index == 0;
+                index = index.saturating_sub(1);
+                if found { Ok(Next::Done) } else { reader.skip().map(|()| Next::Keep) }
+            })?;
+        }
+        _ => {}
+    }
+    Ok(found)
+}
+
+/// The index that a token of a pointer names: digits without leading zeros.
+fn index(token: &str) -> Option<usize> {
+    let plain = token.bytes().all(|byte| byte.is_ascii_digit()) && (token == "0" || !token.starts_with('0'));
+    if plain { token.parse().ok() } else { None }
+}
+
+/// Appends a member and a comma.
+fn put(out: &mut Vec<u8>, key: &[u8], value: &str) {
+    out.extend_from_slice(key);
+    // As the text that a `Value` prints: nothing can fail on that way.
+    out.extend_from_slice(serde_json::Value::from(value).to_string().as_bytes());
+    out.push(b',');
+}
+
+#[cfg(test)]
+mod tests;
