@@ -14,10 +14,11 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::process::Launch;
@@ -150,6 +151,28 @@ pub async fn locate(tool: Tool) -> Result<PathBuf, Unavailable> {
 /// The kubectl on `$PATH`, or one built from the module.
 pub async fn kubectl() -> Result<PathBuf, Unavailable> {
     locate(Tool::Kubectl).await
+}
+
+/// The folder of a module that the servers are built from, such as `k8s.io/api`, in the version that they
+/// are built with. It is downloaded where it must be.
+pub fn go_module(path: &str) -> Result<PathBuf, Unavailable> {
+    if on_path("go").is_none() {
+        return Err(Unavailable::installable(format!("Go (for {path})"), "https://go.dev/dl, 1.26 or newer"));
+    }
+    let found = || -> Result<PathBuf> {
+        let source = module_source()?;
+        let go = |args: &[&str]| -> Result<String> {
+            let output = Command::new("go").args(args).current_dir(&source).output().context("cannot run go")?;
+            let error = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "go {} failed: {error}", args.join(" "));
+            Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+        };
+        go(&["mod", "download", path])?;
+        let dir = go(&["list", "-m", "-f", "{{.Dir}}", path])?;
+        ensure!(!dir.is_empty(), "go does not know where {path} is");
+        Ok(dir.into())
+    };
+    found().map_err(|error| Unavailable::broken(&error))
 }
 
 /// The folder for everything that is expensive to make and may be deleted at any time.

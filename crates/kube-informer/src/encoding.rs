@@ -16,6 +16,7 @@ mod view_error;
 pub use codec::{Codec, CodecError};
 pub use error::{DecodeError, Fault, ObjectKey};
 pub use metadata::Metadata;
+pub use protobuf::decode_protobuf;
 pub use rules::{ManagedFields, Pointer, Rules};
 pub use view_error::ViewError;
 

@@ -68,12 +68,7 @@ impl Codec {
     ///
     /// In protobuf: where the kind is not in the schema table, or a field cannot be dropped because the
     /// pointer leads through a list or into a value without a schema.
-    pub fn new(
-        encoding: Encoding,
-        api_version: &str,
-        kind: &str,
-        rules: Rules,
-    ) -> Result<Self, CodecError> {
+    pub fn new(encoding: Encoding, api_version: &str, kind: &str, rules: Rules) -> Result<Self, CodecError> {
         let inner = match encoding {
             Encoding::Json => Inner::Json,
             Encoding::Protobuf => {

@@ -105,7 +105,14 @@ impl Owner<'_> {
     fn into_owned<'b>(self) -> Owner<'b> {
         let Self { controller, block_owner_deletion, .. } = self;
         let (api_version, kind) = (owned(self.api_version), owned(self.kind));
-        Owner { api_version, kind, name: owned(self.name), uid: owned(self.uid), controller, block_owner_deletion }
+        Owner {
+            api_version,
+            kind,
+            name: owned(self.name),
+            uid: owned(self.uid),
+            controller,
+            block_owner_deletion,
+        }
     }
 }
 

@@ -60,7 +60,7 @@ impl Protobuf {
     fn keep<'a>(&self, body: &'a [u8], out: &mut Vec<u8>) -> Result<Metadata<'a>, DecodeError> {
         let mut metadata = match check::check(self.root.message, body, Some(&self.plan))? {
             check::Order::Canonical => {
-                let metadata = metadata::metadata(body, self.writers)?;
+                let metadata = metadata::metadata(body, &self.plan, self.writers)?;
                 self.plan.cut(body, out)?;
                 metadata
             }
@@ -82,7 +82,7 @@ impl Protobuf {
             }
         }
         self.plan.cut(&body, out)?;
-        metadata::metadata(&body, self.writers).map(Metadata::into_owned)
+        metadata::metadata(&body, &self.plan, self.writers).map(Metadata::into_owned)
     }
 
     /// Takes the envelope off, if there is one.
@@ -113,7 +113,7 @@ impl Protobuf {
 
     /// The metadata of stored bytes.
     pub(crate) fn metadata<'a>(&self, stored: &'a [u8]) -> Result<Metadata<'a>, DecodeError> {
-        let mut metadata = metadata::metadata(stored, self.writers)?;
+        let mut metadata = metadata::metadata(stored, &self.plan, self.writers)?;
         metadata.api_version = Cow::Borrowed(self.root.api_version);
         metadata.kind = Cow::Borrowed(self.root.kind);
         Ok(metadata)
@@ -131,6 +131,29 @@ impl Protobuf {
         pointer: &super::Pointer,
     ) -> Result<Option<T>, ViewError> {
         de::document(self.root, stored, Some(&self.plan), seek::Seek::new(pointer.as_tokens()))
+    }
+}
+
+/// Any document of a built-in kind, in its envelope, as any type that its JSON can be read as.
+///
+/// For what is not an object of a watched resource: a `Status`, a list as a whole, a review.
+///
+/// # Errors
+///
+/// Where the bytes are not such a document, hold what the schema table does not know, or do not fit the
+/// type.
+pub fn decode_protobuf<T: DeserializeOwned>(document: &[u8]) -> Result<T, ViewError> {
+    let (root, body) = self::document(document)?;
+    let shift = |mut error: DecodeError| {
+        error.offset += body.as_ptr() as usize - document.as_ptr() as usize;
+        error
+    };
+    match check::check(root.message, body, None).map_err(shift)? {
+        check::Order::Canonical => de::document(root, body, None, PhantomData),
+        check::Order::Other => {
+            let body = canonical::canonical(root.message, body).map_err(shift)?;
+            de::document(root, &body, None, PhantomData)
+        }
     }
 }
 

@@ -19,7 +19,7 @@ pub enum ManagedFields {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// What becomes of `metadata.managedFields`.
-    pub managed_fields: ManagedFields,
+    pub(crate) managed_fields: ManagedFields,
     /// Fields that are dropped with all that is under them. They never lead through a list, and never name
     /// what identifies the object: [`Rules::drop`] refuses those.
     drop: Vec<Pointer>,
@@ -105,6 +105,13 @@ impl fmt::Display for Pointer {
 }
 
 impl Rules {
+    /// Sets what becomes of `metadata.managedFields`.
+    #[must_use]
+    pub fn managed_fields(mut self, managed_fields: ManagedFields) -> Self {
+        self.managed_fields = managed_fields;
+        self
+    }
+
     /// Drops a field with all that is under it.
     ///
     /// # Errors

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::reader::{self, Entry, Reader, Value as Wire};
 use super::MAX_DEPTH;
+use super::reader::{self, Entry, Reader, Value as Wire};
 use crate::encoding::schema::{self, Kind, Message, MessageId, Shape};
 use crate::encoding::{DecodeError, Fault};
 

@@ -5,10 +5,10 @@
 
 use serde::de::IgnoredAny;
 
-use super::value::{is_number, packed_number};
 use super::plan::Node;
 use super::reader::{Entry, Reader, Value as Wire};
-use super::{MAX_DEPTH, MAGIC, document, text};
+use super::value::{is_number, packed_number};
+use super::{MAGIC, MAX_DEPTH, document, text};
 use crate::encoding::schema::{self, Kind, Message, MessageId, Shape};
 use crate::encoding::{DecodeError, Fault};
 
@@ -192,7 +192,9 @@ fn parts(bytes: &[u8], depth: usize, kinds: &[Kind]) -> Result<Order, DecodeErro
 fn raw_document(raw: &[u8], depth: usize) -> Result<(), DecodeError> {
     if raw.starts_with(MAGIC) {
         let (root, body) = document(raw)?;
-        return match message(schema::message(root.message), body, None, depth + 1).map_err(within(raw, body))? {
+        return match message(schema::message(root.message), body, None, depth + 1)
+            .map_err(within(raw, body))?
+        {
             Order::Canonical => Ok(()),
             Order::Other => {
                 let fault = Fault::Unexpected { found: "fields out of order".to_owned() };

@@ -33,7 +33,8 @@ impl<'a> Envelope<'a> {
         while let Some(entry) = reader.next().map_err(shift)? {
             match (entry.number, entry.value) {
                 (1, Wire::Bytes(bytes)) => {
-                    let text = |bytes| std::str::from_utf8(bytes).map_err(|_| wrong(entry.start, "a type in UTF-8"));
+                    let text =
+                        |bytes| std::str::from_utf8(bytes).map_err(|_| wrong(entry.start, "a type in UTF-8"));
                     let mut reader = Reader::new(bytes);
                     while let Some(field) = reader.next().map_err(shift)? {
                         match (field.number, field.value) {

@@ -4,18 +4,23 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
+use super::plan::Node;
 use super::reader::{Reader, Value as Wire};
 use super::text;
 use crate::encoding::metadata::{Metadata, Owner, Writer};
 use crate::encoding::{DecodeError, Fault, ObjectKey};
 
-/// Reads the metadata of an object's message; the rest of it is jumped over.
-pub(crate) fn metadata<'a>(object: &'a [u8], writers: bool) -> Result<Metadata<'a>, DecodeError> {
+/// Reads the metadata of an object's message, without what the plan drops of it; the rest is jumped over.
+pub(crate) fn metadata<'a>(
+    object: &'a [u8],
+    plan: &Node,
+    writers: bool,
+) -> Result<Metadata<'a>, DecodeError> {
     let Some((offset, bytes)) = find(object)? else {
         return Err(DecodeError::new(Fault::NoMetadata, 0, "metadata in field 1"));
     };
     let mut out = Metadata::default();
-    object_meta(bytes, writers, &mut out).map_err(|mut error| {
+    object_meta(bytes, plan.below(1), writers, &mut out).map_err(|mut error| {
         error.offset += offset;
         error
     })?;
@@ -52,9 +57,29 @@ fn find(object: &[u8]) -> Result<Option<(usize, &[u8])>, DecodeError> {
     }
 }
 
-fn object_meta<'a>(bytes: &'a [u8], writers: bool, out: &mut Metadata<'a>) -> Result<(), DecodeError> {
+fn object_meta<'a>(
+    bytes: &'a [u8],
+    plan: Option<&Node>,
+    writers: bool,
+    out: &mut Metadata<'a>,
+) -> Result<(), DecodeError> {
     let mut reader = Reader::new(bytes);
     while let Some(entry) = reader.next()? {
+        if let (17, true, Wire::Bytes(bytes)) = (entry.number, writers, entry.value) {
+            // Kept beside the bytes that they are cut from.
+            out.writers.push(writer(bytes)?);
+            continue;
+        }
+        if let Some(plan) = plan {
+            if plan.drops(entry.number) {
+                continue;
+            }
+            if let Wire::Bytes(pair) = entry.value
+                && plan.drops_entry(entry.number, pair)?
+            {
+                continue;
+            }
+        }
         match (entry.number, entry.value) {
             (1, Wire::Bytes(bytes)) => out.name = text::string(bytes),
             (3, Wire::Bytes(bytes)) => out.namespace = text::string(bytes),
@@ -67,7 +92,6 @@ fn object_meta<'a>(bytes: &'a [u8], writers: bool, out: &mut Metadata<'a>) -> Re
             (12, Wire::Bytes(bytes)) => out.annotations.push(pair(bytes)?),
             (13, Wire::Bytes(bytes)) => out.owners.push(owner(bytes)?),
             (14, Wire::Bytes(bytes)) => out.finalizers.push(text::string(bytes)),
-            (17, Wire::Bytes(bytes)) if writers => out.writers.push(writer(bytes)?),
             _ => {}
         }
     }

@@ -70,7 +70,11 @@ impl Node {
                     below.insert(schema::message(id), rest)?;
                 }
             }
-            (_, _, Kind::Raw | Kind::SchemaOrBool(_) | Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_)) => {
+            (
+                _,
+                _,
+                Kind::Raw | Kind::SchemaOrBool(_) | Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_),
+            ) => {
                 return Err("it leads into a value without a schema");
             }
             // Text and numbers have nothing below them.
@@ -98,6 +102,14 @@ impl Node {
     /// Whether the field as a whole is dropped.
     pub(crate) fn drops(&self, number: u32) -> bool {
         matches!(self.get(number), Some(Action::Field))
+    }
+
+    /// Whether an entry of a map is dropped.
+    pub(crate) fn drops_entry(&self, number: u32, pair: &[u8]) -> Result<bool, DecodeError> {
+        match self.get(number) {
+            Some(Action::Keys(keys)) => drops_key(keys, pair),
+            _ => Ok(false),
+        }
     }
 
     /// What is dropped from the message in a field.

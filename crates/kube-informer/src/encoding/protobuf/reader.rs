@@ -185,8 +185,12 @@ mod tests {
         bytes.push(0x1d);
         bytes.extend(9u32.to_le_bytes());
         put_bytes(&mut bytes, 4, b"abc");
-        let expected =
-            vec![(1, Value::Varint(150)), (2, Value::Fixed64(7)), (3, Value::Fixed32(9)), (4, Value::Bytes(b"abc"))];
+        let expected = vec![
+            (1, Value::Varint(150)),
+            (2, Value::Fixed64(7)),
+            (3, Value::Fixed32(9)),
+            (4, Value::Bytes(b"abc")),
+        ];
         assert_eq!(all(&bytes).unwrap(), expected);
     }
 

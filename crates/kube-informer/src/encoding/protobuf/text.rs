@@ -69,7 +69,9 @@ fn date_time(out: &mut String, seconds: i64) {
     if (0..10_000).contains(&year) {
         // Written by hand: every pod has a dozen of them.
         push_two(out, year / 100);
-        for (before, value) in [("", year % 100), ("-", month), ("-", day), ("T", hour), (":", minute), (":", second)] {
+        for (before, value) in
+            [("", year % 100), ("-", month), ("-", day), ("T", hour), (":", minute), (":", second)]
+        {
             out.push_str(before);
             push_two(out, value);
         }

@@ -102,9 +102,7 @@ impl<'de, 'c> Value<'de, 'c> {
             let message = schema::message(message);
             Ok(Plain::Object(Object::Message { context, message, bytes, head, plan, depth: depth + 1 }))
         };
-        let list = |kind, bytes: &'de [u8]| {
-            Ok(Plain::Array(Items::new(context, kind, bytes, depth)))
-        };
+        let list = |kind, bytes: &'de [u8]| Ok(Plain::Array(Items::new(context, kind, bytes, depth)));
         let wire = match data {
             Data::Null => return Ok(Plain::Null),
             Data::EmptyList => return list(kind, &[]),
@@ -152,7 +150,9 @@ impl<'de, 'c> Value<'de, 'c> {
         let null = match kind {
             Kind::Time => text::seconds(bytes).map(|seconds| seconds.is_none()),
             Kind::MicroTime => text::micro_time(bytes).map(|text| text.is_none()),
-            Kind::Raw => Fields::read(bytes).map(|fields| matches!(fields.bytes(1), None | Some([] | b"null"))),
+            Kind::Raw => {
+                Fields::read(bytes).map(|fields| matches!(fields.bytes(1), None | Some([] | b"null")))
+            }
             Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_) => Ok(bytes.is_empty()),
             _ => Ok(false),
         };
@@ -170,9 +170,8 @@ enum Special<'de, 'c> {
 }
 
 fn special<'de, 'c>(kind: Kind, bytes: &'de [u8]) -> Result<Special<'de, 'c>, DecodeError> {
-    let null_or_text = |text: Option<String>| {
-        Special::Plain(text.map_or(Plain::Null, |text| Plain::Text(Cow::Owned(text))))
-    };
+    let null_or_text =
+        |text: Option<String>| Special::Plain(text.map_or(Plain::Null, |text| Plain::Text(Cow::Owned(text))));
     Ok(match kind {
         Kind::Time => null_or_text(text::time(bytes)?),
         Kind::MicroTime => null_or_text(text::micro_time(bytes)?),

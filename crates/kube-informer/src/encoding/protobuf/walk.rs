@@ -90,7 +90,9 @@ impl<'de, 'c> Entries<'de, 'c> {
                 };
                 let Wire::Bytes(pair) = entry.value else {
                     let fault = Fault::Unexpected { found: format!("{:?}", entry.value) };
-                    return Err(context.locate(bytes, DecodeError::new(fault, entry.start, "an entry of a map")));
+                    return Err(
+                        context.locate(bytes, DecodeError::new(fault, entry.start, "an entry of a map"))
+                    );
                 };
                 let pair_fields = Fields::read(pair).map_err(|error| context.locate(pair, error))?;
                 let key = text::string(pair_fields.bytes(1).unwrap_or_default());
@@ -145,7 +147,8 @@ impl<'de, 'c> Level<'de, 'c> {
             return ViewError::new(Cause::Disorder);
         }
         let fault = Fault::UnknownField { message: self.message.name, number: entry.number };
-        context.locate(self.reader.bytes(), DecodeError::new(fault, entry.start, "a field of the schema table"))
+        context
+            .locate(self.reader.bytes(), DecodeError::new(fault, entry.start, "a field of the schema table"))
     }
 }
 
@@ -203,7 +206,9 @@ impl<'de, 'c> Walk<'de, 'c> {
             };
             level.last = number;
             match field.shape {
-                Shape::List => return Ok(Some((field.name, value(Data::List(level.span(context, &entry)?))))),
+                Shape::List => {
+                    return Ok(Some((field.name, value(Data::List(level.span(context, &entry)?)))));
+                }
                 Shape::Map => return Ok(Some((field.name, value(Data::Map(level.span(context, &entry)?))))),
                 Shape::One | Shape::Pointer | Shape::Embedded => {
                     level.read(context)?;
@@ -248,9 +253,9 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ViewError> {
         match self.value.take() {
-            Some(value) => {
-                seed.deserialize(value).map_err(|error| error.within(std::mem::take(&mut self.name).into_owned()))
-            }
+            Some(value) => seed
+                .deserialize(value)
+                .map_err(|error| error.within(std::mem::take(&mut self.name).into_owned())),
             None => Err(de::Error::custom("a value was asked for before its key")),
         }
     }
