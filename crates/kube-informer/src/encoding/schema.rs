@@ -10,8 +10,9 @@
 //! root, has its field. There is no field that is on the wire only. A number that is not here comes from a
 //! newer release. Kinds that protobuf does not carry (custom resources, `Table`) have no root.
 
-// Views of protobuf objects read it.
 #![cfg_attr(not(test), expect(dead_code, reason = "nothing decodes protobuf yet"))]
+
+use std::fmt;
 
 mod table;
 
@@ -25,10 +26,12 @@ pub(crate) const MINOR: u32 = table::MINOR;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MessageId(u16);
 
-/// One protobuf message.
+/// One protobuf message; displayed as in `core/v1.PodSpec`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Package and Go type, as in `core/v1.PodSpec`; unique.
+    /// Group and version of the Go package, as in `core/v1`; mind that this is not the API version.
+    pub(crate) package: &'static str,
+    /// The Go type, as in `PodSpec`; unique in its package.
     pub(crate) name: &'static str,
     /// Sorted by number.
     pub(crate) fields: &'static [Field],
@@ -147,6 +150,12 @@ pub(crate) fn is_object(root: &Root) -> bool {
     message(root.message)
         .field_by_number(1)
         .is_some_and(|field| field.shape == Shape::One && field.kind == Kind::Message(table::OBJECT_META))
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.package, self.name)
+    }
 }
 
 impl Message {

@@ -25,41 +25,34 @@ const TEXT: &[u8] = include_bytes!("../schema.txt");
 
 const HEAD: Head = head();
 
+pub(super) const MINOR: u32 = HEAD.minor;
+
+pub(super) const OBJECT_META: MessageId = PARSED.ids.get(hash(0, b"meta/v1.ObjectMeta").0);
+
 /// Only the compiler sees this; the statics below are made of it.
-#[allow(long_running_const_eval, reason = "takes a fraction of a second")]
+#[allow(long_running_const_eval, reason = "it takes less than a second")]
 const PARSED: &Parsed = &parse();
 
-pub(super) const MINOR: u32 = HEAD.minor as u32;
-
-pub(super) const OBJECT_META: MessageId = PARSED.find(b"meta/v1", b"ObjectMeta");
-
-/// Every name once, one after the other.
-static NAMES: [u8; PARSED.names.len] = {
-    let mut all = [0; PARSED.names.len];
-    all.copy_from_slice(PARSED.names.bytes.split_at(PARSED.names.len).0);
-    all
-};
-
-#[allow(long_running_const_eval, reason = "takes a fraction of a second")]
 static FIELDS: [Field; HEAD.fields] = {
-    let mut all = [Row::EMPTY.field(""); HEAD.fields];
+    let mut all = [FieldRow::EMPTY.field(Kind::Bool); HEAD.fields];
     let mut i = 0;
     while i < HEAD.fields {
         let row = &PARSED.fields[i];
-        all[i] = row.field(row.name.text());
+        all[i] = row.field(kind(row.kind, row.message));
         i += 1;
     }
     all
 };
 
 pub(super) static MESSAGES: [Message; HEAD.messages] = {
-    let mut all = [Message { name: "", fields: &[] }; HEAD.messages];
+    let mut all = [Message { package: "", name: "", fields: &[] }; HEAD.messages];
+    let mut left: &[Field] = &FIELDS;
     let mut i = 0;
     while i < HEAD.messages {
-        let start = PARSED.messages[i].first_field;
-        let end = if i + 1 < HEAD.messages { PARSED.messages[i + 1].first_field } else { HEAD.fields };
-        let fields = FIELDS.split_at(end).0.split_at(start).1;
-        all[i] = Message { name: PARSED.messages[i].name.text(), fields };
+        let MessageRow { package, name, fields } = PARSED.messages[i];
+        let own;
+        (own, left) = left.split_at(fields);
+        all[i] = Message { package, name, fields: own };
         i += 1;
     }
     all
@@ -69,12 +62,10 @@ pub(super) static ROOTS: [Root; HEAD.roots] = {
     let mut all = [Root { api_version: "", kind: "", message: MessageId(0) }; HEAD.roots];
     let mut i = 0;
     while i < HEAD.roots {
-        let row = &PARSED.roots[i];
-        all[i] = Root {
-            api_version: row.api_version.text(),
-            kind: row.kind.text(),
-            message: MessageId(row.message),
-        };
+        let RootRow { api_version, message } = PARSED.roots[i];
+        let message = PARSED.ids.get(message);
+        // A kind has the name of its Go type.
+        all[i] = Root { api_version, kind: PARSED.messages[message.0 as usize].name, message };
         i += 1;
     }
     all
@@ -82,306 +73,237 @@ pub(super) static ROOTS: [Root; HEAD.roots] = {
 
 /// What the first line says.
 struct Head {
-    minor: usize,
+    minor: u32,
     messages: usize,
     fields: usize,
     roots: usize,
 }
 
+/// The lines as they are read: messages are named by hashes, because some come later.
 struct Parsed {
-    names: Names,
     messages: [MessageRow; HEAD.messages],
-    fields: [Row; HEAD.fields],
+    fields: [FieldRow; HEAD.fields],
     roots: [RootRow; HEAD.roots],
+    ids: Ids,
 }
 
 #[derive(Clone, Copy)]
 struct MessageRow {
-    name: Name,
-    first_field: usize,
+    package: &'static str,
+    name: &'static str,
+    /// How many there are.
+    fields: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Row {
-    name: Name,
+struct FieldRow {
+    name: &'static str,
     number: u16,
     shape: Shape,
-    kind: Kind,
     absent: Absent,
     drop_zero: bool,
+    /// The letter.
+    kind: u8,
+    /// For kinds that name one.
+    message: u64,
 }
 
 #[derive(Clone, Copy)]
 struct RootRow {
-    api_version: Name,
-    kind: Name,
-    message: u16,
+    api_version: &'static str,
+    message: u64,
 }
 
-/// A place in [`NAMES`].
-#[derive(Clone, Copy)]
-struct Name {
-    at: usize,
-    len: usize,
+/// Finds messages by the hashes of their names: a hash table with open addressing.
+struct Ids {
+    hashes: [u64; SLOTS],
+    ids: [u16; SLOTS],
 }
 
-/// [`NAMES`] as it grows, and where each field's name is, by hash.
-struct Names {
-    bytes: [u8; TEXT.len()],
-    len: usize,
-    slots: [Name; SLOTS],
-}
-
-/// More than twice the names.
+/// A power of two, and some three times the number of messages.
 const SLOTS: usize = 4096;
 
 const fn head() -> Head {
-    let (line, _) = cut(TEXT, 0, b'\n');
+    let [b'#', b' ', rest @ ..] = TEXT else { panic!("there is no head") };
     // The numbers in the order they come; the first is the major version.
-    let mut numbers = [0; 5];
-    let (mut i, mut found) = (0, 0);
-    while i < line.len() {
-        if line[i].is_ascii_digit() {
-            (numbers[found], i) = number(line, i);
+    let (mut numbers, mut found, mut rest) = ([0; 5], 0, rest);
+    while let [first, tail @ ..] = rest
+        && *first != b'\n'
+    {
+        if first.is_ascii_digit() {
+            (numbers[found], rest) = number(rest);
             found += 1;
         } else {
-            i += 1;
+            rest = tail;
         }
     }
-    assert!(found == 5 && numbers[0] == 1, "the first line of schema.txt is not understood");
-    Head { minor: numbers[1], messages: numbers[2], fields: numbers[3], roots: numbers[4] }
+    assert!(found == 5 && numbers[0] == 1, "the head is not understood");
+    let [_, minor, messages, fields, roots] = numbers;
+    Head { minor: minor as u32, messages, fields, roots }
 }
 
 const fn parse() -> Parsed {
-    let none = Name { at: 0, len: 0 };
     let mut parsed = Parsed {
-        names: Names { bytes: [0; TEXT.len()], len: 0, slots: [none; SLOTS] },
-        messages: [MessageRow { name: none, first_field: 0 }; HEAD.messages],
-        fields: [Row::EMPTY; HEAD.fields],
-        roots: [RootRow { api_version: none, kind: none, message: 0 }; HEAD.roots],
+        messages: [MessageRow { package: "", name: "", fields: 0 }; HEAD.messages],
+        fields: [FieldRow::EMPTY; HEAD.fields],
+        roots: [RootRow { api_version: "", message: 0 }; HEAD.roots],
+        ids: Ids { hashes: [0; SLOTS], ids: [0; SLOTS] },
     };
-    parsed.read_messages();
-    let roots = parsed.read_fields();
-    parsed.read_roots(roots);
+    let (mut package, mut package_hash, mut api_version) = ("", 0, "");
+    let (mut messages, mut fields, mut roots) = (0, 0, 0);
+    let mut text = skip_line(TEXT);
+    while let [first, rest @ ..] = text {
+        match *first {
+            b':' => {
+                (package, text) = name(rest);
+                package_hash = hash(hash(0, package.as_bytes()).0, b".").0;
+            }
+            b'@' => {
+                (api_version, text) = name(rest);
+                let [b' ', rest @ ..] = text else { panic!("an API version has no package") };
+                (package_hash, text) = hash(0, rest);
+                package_hash = hash(package_hash, b".").0;
+            }
+            b'0'..=b'9' => {
+                (parsed.fields[fields], text) = field(text, package_hash);
+                parsed.messages[messages - 1].fields += 1;
+                fields += 1;
+            }
+            _ if api_version.is_empty() => {
+                parsed.ids.insert(hash(package_hash, text).0, messages as u16);
+                (parsed.messages[messages].name, text) = name(text);
+                parsed.messages[messages].package = package;
+                messages += 1;
+            }
+            _ => {
+                (parsed.roots[roots].message, text) = reference(text, package_hash);
+                parsed.roots[roots].api_version = api_version;
+                roots += 1;
+            }
+        }
+        let [b'\n', rest @ ..] = text else { panic!("a line is too long") };
+        text = rest;
+    }
+    assert!(
+        messages == HEAD.messages && fields == HEAD.fields && roots == HEAD.roots,
+        "the head counts others"
+    );
     parsed
 }
 
-impl Parsed {
-    /// The names of all messages: fields refer to them in both directions.
-    const fn read_messages(&mut self) {
-        let (_, mut at) = cut(TEXT, 0, b'\n');
-        let (mut package, mut messages, mut fields): (&[u8], _, _) = (b"", 0, 0);
-        while TEXT[at] != b'@' {
-            let (line, next) = cut(TEXT, at, b'\n');
-            match line[0] {
-                b':' => package = line.split_at(1).1,
-                b'0'..=b'9' => fields += 1,
-                _ => {
-                    let name = self.names.push_qualified(package, line);
-                    assert!(
-                        messages == 0 || self.order(messages - 1, package, line) < 0,
-                        "messages are not sorted"
-                    );
-                    self.messages[messages] = MessageRow { name, first_field: fields };
-                    messages += 1;
-                }
-            }
-            at = next;
-        }
-        assert!(messages == HEAD.messages && fields == HEAD.fields, "there are not as many as the head says");
+/// A line up to its end, and the rest.
+const fn field(line: &'static [u8], package: u64) -> (FieldRow, &'static [u8]) {
+    let (number, [shape_mark, absent_mark, kind, rest @ ..]) = number(line) else {
+        panic!("a field has not three marks")
+    };
+    let shape = shape(*shape_mark);
+    let (absent, drop_zero) = absent(*absent_mark);
+    let mut row =
+        FieldRow { name: "", number: number as u16, shape, absent, drop_zero, kind: *kind, message: 0 };
+    let mut rest = rest;
+    if !matches!(shape, Shape::Embedded)
+        && let [b' ', tail @ ..] = rest
+    {
+        (row.name, rest) = name(tail);
     }
-
-    /// Returns where the roots begin.
-    const fn read_fields(&mut self) -> usize {
-        let (_, mut at) = cut(TEXT, 0, b'\n');
-        let (mut package, mut fields, mut last): (&[u8], _, _) = (b"", 0, 0);
-        while TEXT[at] != b'@' {
-            let (line, next) = cut(TEXT, at, b'\n');
-            match line[0] {
-                b':' => package = line.split_at(1).1,
-                b'0'..=b'9' => {
-                    let row = self.field(line, package);
-                    assert!(row.number > last, "fields are not sorted");
-                    last = row.number;
-                    self.fields[fields] = row;
-                    fields += 1;
-                }
-                _ => last = 0,
-            }
-            at = next;
-        }
-        at
+    if let [b' ', tail @ ..] = rest {
+        (row.message, rest) = reference(tail, package);
     }
+    (row, rest)
+}
 
-    const fn field(&mut self, line: &[u8], package: &[u8]) -> Row {
-        let (number, at) = number(line, 0);
-        let shape = shape(line[at]);
-        let (absent, drop_zero) = absent(line[at + 1]);
-        let letter = line[at + 2];
-        let at = at + 4;
-        let (name, at) = match shape {
-            Shape::Embedded => (Name { at: 0, len: 0 }, at),
-            _ => {
-                let (name, at) = cut(line, at, b' ');
-                (self.names.intern(name), at)
-            }
-        };
-        let kind = match letter {
-            b'A' => Kind::SchemaOrArray(self.reference(line, at, package)),
-            b'B' => Kind::SchemaOrBool(self.reference(line, at, package)),
-            b'M' => Kind::Message(self.reference(line, at, package)),
-            b'P' => Kind::SchemaOrStringArray(self.reference(line, at, package)),
-            _ => {
-                assert!(at >= line.len(), "a kind without a message names one");
-                simple(letter)
-            }
-        };
-        Row { name, number: number as u16, shape, kind, absent, drop_zero }
-    }
-
-    const fn read_roots(&mut self, mut at: usize) {
-        let (mut package, mut api_version, mut roots): (&[u8], _, _) = (b"", Name { at: 0, len: 0 }, 0);
-        while at < TEXT.len() {
-            let (line, next) = cut(TEXT, at, b'\n');
-            if line[0] == b'@' {
-                let (version, rest) = cut(line, 1, b' ');
-                (api_version, package) = (self.names.push(version), line.split_at(rest).1);
-            } else {
-                let MessageId(message) = self.reference(line, 0, package);
-                // The kind is the end of the message's name.
-                let full = self.messages[message as usize].name;
-                let len = cut(line, own(line), b'\n').0.len();
-                let kind = Name { at: full.at + full.len - len, len };
-                self.roots[roots] = RootRow { api_version, kind, message };
-                roots += 1;
-            }
-            at = next;
-        }
-        assert!(roots == HEAD.roots, "there are not as many roots as the head says");
-    }
-
-    /// The message that the rest of a line names.
-    const fn reference(&self, line: &[u8], at: usize, package: &[u8]) -> MessageId {
-        let name = line.split_at(at).1;
-        let own = own(name);
-        if own == 0 {
-            self.find(package, name)
-        } else {
-            self.find(name.split_at(own - 1).0, name.split_at(own).1)
-        }
-    }
-
-    const fn find(&self, package: &[u8], own: &[u8]) -> MessageId {
-        let (mut low, mut high) = (0, HEAD.messages);
-        while low < high {
-            let middle = (low + high) / 2;
-            match self.order(middle, package, own) {
-                0 => return MessageId(middle as u16),
-                ..0 => low = middle + 1,
-                1.. => high = middle,
-            }
-        }
-        panic!("a message is named that is not there")
-    }
-
-    /// How a message's name compares with another one: negative if it comes first.
-    const fn order(&self, message: usize, package: &[u8], own: &[u8]) -> i32 {
-        let name = self.messages[message].name;
-        let len = package.len() + 1 + own.len();
-        let mut i = 0;
-        while i < name.len && i < len {
-            let other = if i < package.len() {
-                package[i]
-            } else if i == package.len() {
-                b'.'
-            } else {
-                own[i - package.len() - 1]
-            };
-            let this = self.names.bytes[name.at + i];
-            if this != other {
-                return this as i32 - other as i32;
-            }
-            i += 1;
-        }
-        name.len as i32 - len as i32
+/// The hash of the message that is named here, and the rest. Packages are written small, types are not:
+/// what begins with a type is in the package at hand.
+const fn reference(text: &'static [u8], package: u64) -> (u64, &'static [u8]) {
+    match text {
+        [b'a'..=b'z', ..] => hash(0, text),
+        _ => hash(package, text),
     }
 }
 
-impl Row {
-    const EMPTY: Row = Row {
-        name: Name { at: 0, len: 0 },
+/// A name up to the next space or the end of the line, and the rest.
+const fn name(text: &'static [u8]) -> (&'static str, &'static [u8]) {
+    let mut rest = text;
+    while let [byte, tail @ ..] = rest
+        && *byte > b' '
+    {
+        rest = tail;
+    }
+    let (name, rest) = text.split_at(text.len() - rest.len());
+    match str::from_utf8(name) {
+        Ok(name) if !name.is_empty() => (name, rest),
+        _ => panic!("there is no name"),
+    }
+}
+
+/// Goes on with the hash of a name up to the next space or the end; and the rest.
+const fn hash(mut hash: u64, mut text: &[u8]) -> (u64, &[u8]) {
+    while let [byte, rest @ ..] = text
+        && *byte > b' '
+    {
+        // A prime below 2^55, so that nothing overflows.
+        hash = (hash * 257 + *byte as u64) % 0x7f_ffff_ffff_ffc9;
+        text = rest;
+    }
+    (hash, text)
+}
+
+const fn skip_line(mut text: &'static [u8]) -> &'static [u8] {
+    while let [byte, rest @ ..] = text {
+        text = rest;
+        if *byte == b'\n' {
+            break;
+        }
+    }
+    text
+}
+
+impl FieldRow {
+    const EMPTY: FieldRow = FieldRow {
+        name: "",
         number: 0,
         shape: Shape::One,
-        kind: Kind::Bool,
         absent: Absent::Omit,
         drop_zero: false,
+        kind: 0,
+        message: 0,
     };
 
-    const fn field(&self, name: &'static str) -> Field {
-        Field {
-            name,
-            number: self.number,
-            shape: self.shape,
-            kind: self.kind,
-            absent: self.absent,
-            drop_zero: self.drop_zero,
-        }
+    const fn field(&self, kind: Kind) -> Field {
+        let Self { name, number, shape, absent, drop_zero, .. } = *self;
+        Field { name, number, shape, kind, absent, drop_zero }
     }
 }
 
-impl Name {
-    const fn text(self) -> &'static str {
-        match str::from_utf8(NAMES.split_at(self.at).1.split_at(self.len).0) {
-            Ok(text) => text,
-            Err(_) => panic!("a name is not UTF-8"),
-        }
-    }
-}
-
-impl Names {
-    const fn push(&mut self, name: &[u8]) -> Name {
-        let at = self.len;
-        let mut i = 0;
-        while i < name.len() {
-            self.bytes[at + i] = name[i];
-            i += 1;
-        }
-        self.len = at + i;
-        Name { at, len: i }
-    }
-
-    const fn push_qualified(&mut self, package: &[u8], own: &[u8]) -> Name {
-        let at = self.push(package).at;
-        self.push(b".");
-        self.push(own);
-        Name { at, len: self.len - at }
-    }
-
-    /// As `push`, but a name that is there already is not added.
-    const fn intern(&mut self, name: &[u8]) -> Name {
-        let mut slot = 0;
-        let mut i = 0;
-        while i < name.len() {
-            slot = (slot * 31 + name[i] as usize) % SLOTS;
-            i += 1;
-        }
-        while self.slots[slot].len > 0 {
-            if self.is(self.slots[slot], name) {
-                return self.slots[slot];
-            }
+impl Ids {
+    const fn insert(&mut self, hash: u64, id: u16) {
+        let mut slot = hash as usize % SLOTS;
+        while self.hashes[slot] != 0 {
+            assert!(self.hashes[slot] != hash, "two messages have the same name, or hash");
             slot = (slot + 1) % SLOTS;
         }
-        self.slots[slot] = self.push(name);
-        self.slots[slot]
+        self.hashes[slot] = hash;
+        self.ids[slot] = id;
     }
 
-    const fn is(&self, there: Name, name: &[u8]) -> bool {
-        let mut i = 0;
-        while i < name.len() && i < there.len && self.bytes[there.at + i] == name[i] {
-            i += 1;
+    const fn get(&self, hash: u64) -> MessageId {
+        let mut slot = hash as usize % SLOTS;
+        while self.hashes[slot] != hash {
+            assert!(self.hashes[slot] != 0, "a message is named that is not there");
+            slot = (slot + 1) % SLOTS;
         }
-        i == name.len() && i == there.len
+        MessageId(self.ids[slot])
     }
+}
+
+/// The number that a text begins with, and what is behind it.
+const fn number(mut text: &[u8]) -> (usize, &[u8]) {
+    let mut value = 0;
+    while let [digit @ b'0'..=b'9', rest @ ..] = text {
+        value = value * 10 + (*digit - b'0') as usize;
+        text = rest;
+    }
+    (value, text)
 }
 
 const fn shape(letter: u8) -> Shape {
@@ -407,8 +329,8 @@ const fn absent(letter: u8) -> (Absent, bool) {
     }
 }
 
-/// The kinds that name no message.
-const fn simple(letter: u8) -> Kind {
+const fn kind(letter: u8, message: u64) -> Kind {
+    assert!((message != 0) == matches!(letter, b'A' | b'B' | b'M' | b'P'), "a message too many, or none");
     match letter {
         b'b' => Kind::Bool,
         b'i' => Kind::Int32,
@@ -422,35 +344,10 @@ const fn simple(letter: u8) -> Kind {
         b'I' => Kind::IntOrString,
         b'R' => Kind::Raw,
         b'L' => Kind::Strings,
+        b'A' => Kind::SchemaOrArray(PARSED.ids.get(message)),
+        b'B' => Kind::SchemaOrBool(PARSED.ids.get(message)),
+        b'P' => Kind::SchemaOrStringArray(PARSED.ids.get(message)),
+        b'M' => Kind::Message(PARSED.ids.get(message)),
         _ => panic!("an unknown kind"),
     }
-}
-
-/// What is between a position and the next `end`, and the position behind that.
-const fn cut(text: &[u8], at: usize, end: u8) -> (&[u8], usize) {
-    let mut i = at;
-    while i < text.len() && text[i] != end {
-        i += 1;
-    }
-    let part = text.split_at(i).0.split_at(at).1;
-    (part, if i < text.len() { i + 1 } else { i })
-}
-
-/// The number at a position, and the position behind it.
-const fn number(text: &[u8], at: usize) -> (usize, usize) {
-    let (mut value, mut i) = (0, at);
-    while i < text.len() && text[i].is_ascii_digit() {
-        value = value * 10 + (text[i] - b'0') as usize;
-        i += 1;
-    }
-    (value, i)
-}
-
-/// Where a message's own name begins, behind the package.
-const fn own(name: &[u8]) -> usize {
-    let mut i = name.len();
-    while i > 0 && name[i - 1] != b'.' {
-        i -= 1;
-    }
-    i
 }
