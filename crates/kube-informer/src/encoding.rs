@@ -3,6 +3,7 @@
 //! [`Codec`] is the interface. `json` and `protobuf` implement it; `schema` is the table of the built-in
 //! kinds that protobuf is read with.
 
+mod choice;
 mod codec;
 mod error;
 pub(crate) mod json;
@@ -13,6 +14,7 @@ pub(crate) mod schema;
 mod tree;
 mod view_error;
 
+pub use choice::ServerVersion;
 pub use codec::{Codec, CodecError};
 pub use error::{DecodeError, Fault, ObjectKey};
 pub use metadata::Metadata;

@@ -101,6 +101,14 @@ impl DecodeError {
     }
 }
 
+impl DecodeError {
+    /// Whether the object can be had in JSON all the same: protobuf held what the schema table does not know.
+    #[must_use]
+    pub fn wants_json(&self) -> bool {
+        matches!(self.fault, Fault::UnknownField { .. } | Fault::UnknownKind { .. })
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(key) = &self.key {

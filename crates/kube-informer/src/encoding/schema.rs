@@ -10,8 +10,6 @@
 //! root, has its field. There is no field that is on the wire only. A number that is not here comes from a
 //! newer release. Kinds that protobuf does not carry (custom resources, `Table`) have no root.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "nothing decodes protobuf yet"))]
-
 use std::fmt;
 
 mod table;

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::DecodeError;
+use super::rules::PointerError;
+use crate::object::UnpackError;
 
 /// A view that could not be made. The object itself is unharmed: it stays cached, listed and counted.
 ///
@@ -27,16 +29,14 @@ pub(crate) enum Cause {
     /// Entries of a message are not in ascending order. Never of stored bytes: those were put in order.
     Disorder,
     /// The stored bytes could not be unpacked.
-    Unpack(String),
+    Unpack(UnpackError),
+    /// What was asked for is not a JSON pointer.
+    Pointer(PointerError),
 }
 
 impl ViewError {
     pub(crate) fn new(cause: Cause) -> Self {
         Self(Box::new(Inner { path: Vec::new(), cause }))
-    }
-
-    pub(crate) fn cause(&self) -> &Cause {
-        &self.0.cause
     }
 
     /// The same error, seen from one level up.
@@ -63,7 +63,8 @@ impl fmt::Display for ViewError {
             Cause::Json(error) => error.fmt(f),
             Cause::Type(error) => f.write_str(error),
             Cause::Disorder => f.write_str("the fields of the message are not in order"),
-            Cause::Unpack(error) => write!(f, "the stored bytes cannot be unpacked: {error}"),
+            Cause::Unpack(error) => error.fmt(f),
+            Cause::Pointer(error) => error.fmt(f),
         }
     }
 }
@@ -79,7 +80,9 @@ impl std::error::Error for ViewError {
         match &self.0.cause {
             Cause::Bytes(error) => Some(error),
             Cause::Json(error) => Some(error),
-            Cause::Type(_) | Cause::Disorder | Cause::Unpack(_) => None,
+            Cause::Unpack(error) => Some(error),
+            Cause::Pointer(error) => Some(error),
+            Cause::Type(_) | Cause::Disorder => None,
         }
     }
 }
@@ -99,5 +102,17 @@ impl From<DecodeError> for ViewError {
 impl From<serde_json::Error> for ViewError {
     fn from(error: serde_json::Error) -> Self {
         Self::new(Cause::Json(error))
+    }
+}
+
+impl From<UnpackError> for ViewError {
+    fn from(error: UnpackError) -> Self {
+        Self::new(Cause::Unpack(error))
+    }
+}
+
+impl From<PointerError> for ViewError {
+    fn from(error: PointerError) -> Self {
+        Self::new(Cause::Pointer(error))
     }
 }
