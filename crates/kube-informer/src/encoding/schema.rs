@@ -7,8 +7,9 @@
 //!
 //! It promises, for every kind that [`root`] finds: each field that a server of that release can write has
 //! its number here, and each name that the server's JSON can have, but for `apiVersion` and `kind` of the
-//! root, has its field. There is no field that is on the wire only. A number that is not here comes from a
-//! newer release. Kinds that protobuf does not carry (custom resources, `Table`) have no root.
+//! root, has its field. There is no field that is on the wire only. A number that is not here comes from
+//! another release: a newer one, or an older one with an alpha field that is gone. Kinds that protobuf does
+//! not carry (custom resources, `Table`) have no root.
 
 #![cfg_attr(not(test), expect(dead_code, reason = "nothing decodes protobuf yet"))]
 
