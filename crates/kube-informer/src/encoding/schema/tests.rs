@@ -31,7 +31,7 @@ fn inner(kind: Kind) -> Option<&'static Message> {
 }
 
 fn fields() -> impl Iterator<Item = (&'static Message, &'static Field)> {
-    MESSAGES.iter().flat_map(|message| message.fields.iter().map(move |field| (message, field)))
+    MESSAGES.iter().flat_map(|message| message.fields().iter().map(move |field| (message, field)))
 }
 
 #[test]
@@ -81,20 +81,20 @@ fn each_line_of_the_text_is_in_the_table() {
         format!("{}{shape}{absent}{kind}", field.number)
     };
     let relative = |package: &str, message: &Message| {
-        if message.package == package { message.name.to_owned() } else { message.to_string() }
+        if message.package() == package { message.name().to_owned() } else { message.to_string() }
     };
     let mut lines = vec![include_str!("../schema.txt").lines().next().unwrap().to_owned()];
     let mut package = "";
     for message in &MESSAGES {
-        if message.package != package {
-            package = message.package;
+        if message.package() != package {
+            package = message.package();
             lines.push(format!(":{package}"));
         }
-        lines.push(message.name.to_owned());
-        for field in message.fields {
+        lines.push(message.name().to_owned());
+        for field in message.fields() {
             let words = [
                 marks(field),
-                field.name.to_owned(),
+                field.name().to_owned(),
                 inner(field.kind).map(|message| relative(package, message)).unwrap_or_default(),
             ];
             lines.push(words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "));
@@ -102,10 +102,10 @@ fn each_line_of_the_text_is_in_the_table() {
     }
     let mut api_version = "";
     for root in &ROOTS {
-        if root.api_version != api_version {
-            api_version = root.api_version;
-            let own = ROOTS.iter().filter(|other| other.api_version == api_version);
-            let packages: Vec<_> = own.map(|other| message(other.message).package).collect();
+        if root.api_version() != api_version {
+            api_version = root.api_version();
+            let own = ROOTS.iter().filter(|other| other.api_version() == api_version);
+            let packages: Vec<_> = own.map(|other| message(other.message).package()).collect();
             package = packages.iter().find(|package| **package != "meta/v1").unwrap_or(&"meta/v1");
             lines.push(format!("@{api_version} {package}"));
         }
@@ -120,8 +120,8 @@ fn each_line_of_the_text_is_in_the_table() {
 #[test]
 fn fields_are_sorted_by_number_and_found_by_it() {
     for message in &MESSAGES {
-        assert!(message.fields.is_sorted_by(|a, b| a.number < b.number), "{message}");
-        for field in message.fields {
+        assert!(message.fields().is_sorted_by(|a, b| a.number < b.number), "{message}");
+        for field in message.fields() {
             let found = message.field_by_number(field.number.into()).unwrap();
             assert!(std::ptr::eq(found, field), "{message} {}", field.number);
         }
@@ -135,11 +135,11 @@ fn fields_are_sorted_by_number_and_found_by_it() {
 #[test]
 fn fields_are_found_by_name_unless_embedded() {
     for (message, field) in fields() {
-        let found = message.field_by_name(field.name);
+        let found = message.field_by_name(field.name());
         if field.shape == Shape::Embedded {
-            assert!(field.name.is_empty() && found.is_none(), "{message} {}", field.number);
+            assert!(field.name().is_empty() && found.is_none(), "{message} {}", field.number);
         } else {
-            assert!(std::ptr::eq(found.unwrap(), field), "{message} {}", field.name);
+            assert!(std::ptr::eq(found.unwrap(), field), "{message} {}", field.name());
         }
     }
     assert!(named("core/v1.Volume").field_by_name("hostPath").is_none());
@@ -149,10 +149,10 @@ fn fields_are_found_by_name_unless_embedded() {
 #[test]
 fn names_are_unique_once_embedded_messages_are_laid_flat() {
     fn flat(message: &Message, names: &mut Vec<&'static str>) {
-        for field in message.fields {
+        for field in message.fields() {
             match field.shape {
                 Shape::Embedded => flat(inner(field.kind).unwrap(), names),
-                _ => names.push(field.name),
+                _ => names.push(field.name()),
             }
         }
     }
@@ -168,18 +168,18 @@ fn names_are_unique_once_embedded_messages_are_laid_flat() {
 fn every_id_is_in_range() {
     for kind in fields().map(|(_, field)| field.kind) {
         if let Some(inner) = inner(kind) {
-            assert!(!inner.name.is_empty());
+            assert!(!inner.name().is_empty());
         }
     }
 }
 
 #[test]
 fn every_root_is_found() {
-    assert!(ROOTS.is_sorted_by_key(|root| (root.api_version, root.kind)));
+    assert!(ROOTS.is_sorted_by_key(|root| (root.api_version(), root.kind())));
     for expected in &ROOTS {
-        let found = root(expected.api_version, expected.kind).unwrap();
-        assert!(std::ptr::eq(found, expected), "{} {}", expected.api_version, expected.kind);
-        assert_eq!(message(found.message).name, expected.kind);
+        let found = root(expected.api_version(), expected.kind()).unwrap();
+        assert!(std::ptr::eq(found, expected), "{} {}", expected.api_version(), expected.kind());
+        assert_eq!(message(found.message).name(), expected.kind());
     }
 }
 
@@ -234,7 +234,7 @@ fn objects_are_told_from_lists_and_options() {
     // Its first field is no metadata.
     assert!(!is("admission.k8s.io/v1", "AdmissionReview"));
     for root in ROOTS.iter().filter(|root| is_object(root)) {
-        assert_eq!(message(root.message).field_by_name("metadata").unwrap().number, 1, "{}", root.kind);
+        assert_eq!(message(root.message).field_by_name("metadata").unwrap().number, 1, "{}", root.kind());
     }
 }
 
@@ -259,7 +259,7 @@ fn metadata_is_where_cutting_and_scanning_expect_it() {
         assert_eq!(field(&format!("meta/v1.ObjectMeta/{name}")).number, number, "{name}");
     }
     assert_eq!(field("meta/v1.ObjectMeta/managedFields").shape, Shape::List);
-    assert_eq!(inner(field("meta/v1.ObjectMeta/managedFields").kind).unwrap().name, "ManagedFieldsEntry");
+    assert_eq!(inner(field("meta/v1.ObjectMeta/managedFields").kind).unwrap().name(), "ManagedFieldsEntry");
 }
 
 #[test]
@@ -272,8 +272,8 @@ fn zero_times_are_dropped_from_creation_alone() {
     assert_eq!(spot("meta/v1.ObjectMeta/deletionTimestamp"), pointer);
     for (message, field) in fields().filter(|(_, field)| field.drop_zero) {
         let scalar = !matches!(field.kind, Kind::Message(_) | Kind::Time);
-        assert!(scalar || field.name == "creationTimestamp", "{message} {}", field.name);
-        assert_eq!((field.shape, field.absent), (Shape::One, Absent::Omit), "{message} {}", field.name);
+        assert!(scalar || field.name() == "creationTimestamp", "{message} {}", field.name());
+        assert_eq!((field.shape, field.absent), (Shape::One, Absent::Omit), "{message} {}", field.name());
     }
 }
 
@@ -285,8 +285,8 @@ fn items_of_a_list_are_never_null() {
     assert_eq!(field("core/v1.ConfigMapVolumeSource/items").absent, Absent::Omit);
     for (message, field) in fields().filter(|(_, field)| field.absent == Absent::EmptyList) {
         // One list has its fields the other way round.
-        let number = if message.package == "meta/v1beta1" { 1 } else { 2 };
-        assert_eq!((field.name, field.shape, field.number), ("items", Shape::List, number), "{message}");
+        let number = if message.package() == "meta/v1beta1" { 1 } else { 2 };
+        assert_eq!((field.name(), field.shape, field.number), ("items", Shape::List, number), "{message}");
     }
 }
 
@@ -360,8 +360,8 @@ fn schemas_refer_to_themselves() {
 #[test]
 fn embedded_messages_are_nested_on_the_wire() {
     let embedded = |name: &str| {
-        let all = named(name).fields.iter().filter(|field| field.shape == Shape::Embedded);
-        let all: Vec<_> = all.map(|field| (field.number, inner(field.kind).unwrap().name)).collect();
+        let all = named(name).fields().iter().filter(|field| field.shape == Shape::Embedded);
+        let all: Vec<_> = all.map(|field| (field.number, inner(field.kind).unwrap().name())).collect();
         assert_eq!(all.len(), 1, "{name}");
         all[0]
     };
