@@ -2,7 +2,9 @@
 //
 // The Go types decide, with their `protobuf` and `json` tags: a number, a JSON name, a shape (value,
 // pointer, list, map, embedded), a kind, and what JSON shows for a field that is not on the wire. Whatever
-// the table has no word for ends the program, so that a new release cannot bring it in unseen.
+// the table has no word for ends the program, so that a new release cannot bring it in unseen. What it says
+// of absent and of zero fields is compared with what the generated code and encoding/json do.
+//
 // `cargo xtask schema` runs this in the module of the real servers, so that the types are exactly theirs.
 package main
 
@@ -59,7 +61,6 @@ var jsonOnly = []reflect.Type{reflect.TypeFor[metav1.Table]()}
 var special = map[reflect.Type]byte{
 	reflect.TypeFor[metav1.Time]():               'T',
 	reflect.TypeFor[metav1.MicroTime]():          'U',
-	reflect.TypeFor[metav1.Duration]():           'D',
 	reflect.TypeFor[resource.Quantity]():         'Q',
 	reflect.TypeFor[intstr.IntOrString]():        'I',
 	reflect.TypeFor[runtime.RawExtension]():      'R',
@@ -91,7 +92,7 @@ var (
 	listMeta       = reflect.TypeFor[metav1.ListMeta]()
 )
 
-// One line of a message. The letters are explained in the head of the table.
+// One line of a message. What the letters mean stands where they are read, in the library's schema/table.rs.
 type field struct {
 	number              int
 	shape, absent, kind byte
@@ -362,7 +363,6 @@ func prove(t reflect.Type) {
 		if f.shape == '+' {
 			continue // Its fields are proved in its own message.
 		}
-		// Absent.
 		value, present := zero[f.name]
 		switch f.absent {
 		case '?', '-':

@@ -63,7 +63,8 @@ pub(crate) enum Shape {
     Pointer,
     /// Any number of values. The wire may have numbers packed or not.
     List,
-    /// Any number of entries, each a message {1: key, a string; 2: value}.
+    /// Any number of entries, each a message {1: key, a string; 2: value}. What an entry lacks is `""`, or
+    /// what the kind decoded from nothing gives.
     Map,
     /// One message, nested on the wire, whose fields stand in JSON among those of the outer one.
     Embedded,
@@ -82,7 +83,7 @@ pub(crate) enum Kind {
     Double,
     /// Bytes that should be UTF-8.
     String,
-    /// Bytes; base64 in JSON.
+    /// Bytes; base64 in JSON. On the wire and empty is `""`; `null` is for what is not there.
     Bytes,
     /// {1: seconds, 2: nanoseconds}; RFC 3339 in whole seconds.
     Time,
@@ -101,7 +102,8 @@ pub(crate) enum Kind {
     SchemaOrArray(MessageId),
     /// {1: schema; 2: list of strings}; JSON has the one or the other.
     SchemaOrStringArray(MessageId),
-    /// {1: items}, a list of strings that is a message of its own; JSON has the list.
+    /// {1: items}, a list of strings that is a message of its own; JSON has the list. On the wire and empty
+    /// is `[]`; `null` is for what is not there.
     Strings,
     /// A message of this table.
     Message(MessageId),
@@ -129,7 +131,7 @@ pub(crate) struct Root {
 }
 
 /// A place in the text: the offset in the upper 24 bits, the length in the lower 8.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Name(u32);
 
 /// The message at a place.
@@ -213,5 +215,11 @@ impl Name {
     fn text(self) -> &'static str {
         let (at, len) = ((self.0 >> 8) as usize, (self.0 & 0xff) as usize);
         table::TEXT.get(at..at + len).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text().fmt(f)
     }
 }

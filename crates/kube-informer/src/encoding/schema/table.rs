@@ -18,6 +18,9 @@
 //! | `{` | map | `!` | zero | `s` | string | `L` | strings |
 //! | `+` | embedded | `0` | empty list | `y` | bytes | `Q` | quantity |
 //! | | | | | `T` `U` | time, micro time | `M` | message |
+//!
+//! The compiler interprets what is here, some microseconds a step: bytes are looked at once, by patterns, and
+//! calls into the standard library are rare.
 
 use super::{Absent, Field, Kind, Message, MessageId, Name, Root, Shape};
 
@@ -119,6 +122,7 @@ const fn head() -> Head {
     }
     assert!(found == 5 && numbers[0] == 1, "the head is not understood");
     let [_, minor, messages, fields, roots] = numbers;
+    assert!(messages < SLOTS / 2 && fields < 1 << 16, "there are too many for the sizes chosen here");
     Head { minor: minor as u32, messages, fields, roots }
 }
 
@@ -166,10 +170,9 @@ const fn parse() -> Parsed {
         let [b'\n', rest @ ..] = text else { panic!("a line is too long") };
         text = rest;
     }
-    assert!(
-        messages == HEAD.messages && fields == HEAD.fields && roots == HEAD.roots,
-        "the head counts others"
-    );
+    assert!(messages == HEAD.messages, "the head counts other messages");
+    assert!(fields == HEAD.fields, "the head counts other fields");
+    assert!(roots == HEAD.roots, "the head counts other roots");
     parsed
 }
 
@@ -178,14 +181,14 @@ const fn field(line: &'static [u8], package: u64) -> (FieldRow, &'static [u8]) {
     let (number, [shape_mark, absent_mark, kind, rest @ ..]) = number(line) else {
         panic!("a field has not three marks")
     };
+    assert!(number < 1 << 16, "a field's number is too large");
     let shape = shape(*shape_mark);
     let (absent, drop_zero) = absent(*absent_mark);
     let mut row =
         FieldRow { name: NO_NAME, number: number as u16, shape, absent, drop_zero, kind: *kind, message: 0 };
     let mut rest = rest;
-    if !matches!(shape, Shape::Embedded)
-        && let [b' ', tail @ ..] = rest
-    {
+    if !matches!(shape, Shape::Embedded) {
+        let [b' ', tail @ ..] = rest else { panic!("a field has no name") };
         (row.name, rest) = name(tail);
     }
     if let [b' ', tail @ ..] = rest {
