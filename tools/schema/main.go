@@ -2,7 +2,9 @@
 //
 // The Go types decide, with their `protobuf` and `json` tags: a number, a JSON name, a shape (value,
 // pointer, list, map, embedded), a kind, and what JSON shows for a field that is not on the wire. Whatever
-// the table has no word for ends the program, so that a new release cannot bring it in unseen.
+// the table has no word for ends the program, so that a new release cannot bring it in unseen. What it says
+// of absent and of zero fields is compared with what the generated code and encoding/json do.
+//
 // `cargo xtask schema` runs this in the module of the real servers, so that the types are exactly theirs.
 package main
 
@@ -10,6 +12,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -58,7 +61,6 @@ var jsonOnly = []reflect.Type{reflect.TypeFor[metav1.Table]()}
 var special = map[reflect.Type]byte{
 	reflect.TypeFor[metav1.Time]():               'T',
 	reflect.TypeFor[metav1.MicroTime]():          'U',
-	reflect.TypeFor[metav1.Duration]():           'D',
 	reflect.TypeFor[resource.Quantity]():         'Q',
 	reflect.TypeFor[intstr.IntOrString]():        'I',
 	reflect.TypeFor[runtime.RawExtension]():      'R',
@@ -90,7 +92,7 @@ var (
 	listMeta       = reflect.TypeFor[metav1.ListMeta]()
 )
 
-// One line of a message. The letters are explained in the head of the table.
+// One line of a message. What the letters mean stands where they are read, in the library's schema/table.rs.
 type field struct {
 	number              int
 	shape, absent, kind byte
@@ -353,6 +355,76 @@ func kind(where string, t reflect.Type) (letter byte, message reflect.Type) {
 	return 0, nil
 }
 
+// Compares what the table says of a message's fields with what the generated code and encoding/json do.
+func prove(t reflect.Type) {
+	zero := shown(t, nil)
+	for _, f := range messages[t] {
+		where := fmt.Sprintf("%s, field %d", t, f.number)
+		if f.shape == '+' {
+			continue // Its fields are proved in its own message.
+		}
+		value, present := zero[f.name]
+		switch f.absent {
+		case '?', '-':
+			expect(!present, where, "is shown when absent")
+		case '~', '0':
+			expect(present && value == "null", where, "is not null when absent")
+		case '!':
+			// Of the special kinds, these have null for zero.
+			null := strings.IndexByte("TUR", f.kind) >= 0
+			expect(present && (value == "null") == null, where, "is not zero when absent")
+		}
+		// On the wire, and zero. If the wire type were wrong, the generated code would complain.
+		wire := binary.AppendUvarint(nil, uint64(f.number)<<3|uint64(wireType(f)))
+		if wireType(f) == 1 {
+			wire = append(wire, make([]byte, 8)...)
+		} else {
+			wire = append(wire, 0)
+		}
+		_, present = shown(t, wire)[f.name]
+		expect(present == (f.absent != '-'), where, "is shown or not, against the table, when zero")
+	}
+}
+
+func expect(holds bool, where, otherwise string) {
+	if !holds {
+		fail("%s %s", where, otherwise)
+	}
+}
+
+func wireType(f field) int {
+	switch {
+	case f.shape == '{':
+		return 2
+	case strings.IndexByte("bil", f.kind) >= 0:
+		return 0
+	case f.kind == 'd':
+		return 1
+	}
+	return 2
+}
+
+// What JSON shows of a message that is decoded from some bytes.
+func shown(t reflect.Type, wire []byte) map[string]string {
+	object := reflect.New(t).Interface()
+	if err := object.(interface{ Unmarshal([]byte) error }).Unmarshal(wire); err != nil {
+		fail("%s from %x: %v", t, wire, err)
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		fail("%s: %v", t, err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		fail("%s: %v", t, err)
+	}
+	all := map[string]string{}
+	for name, value := range fields {
+		all[name] = string(value)
+	}
+	return all
+}
+
 // Names must be unique once embedded messages are laid flat, or encoding/json drops some of them.
 func names(t reflect.Type, seen map[string]bool) {
 	for _, f := range messages[t] {
@@ -376,6 +448,7 @@ func write(roots []root) {
 		}
 		taken[full(t)] = true
 		names(t, map[string]bool{})
+		prove(t)
 		fields += len(all)
 		order = append(order, t)
 	}

@@ -105,7 +105,8 @@ fn lines(rows: &[Value]) -> String {
     rows.iter().map(Value::to_string).collect::<Vec<_>>().join(",\n")
 }
 
-fn go(folder: &Path, args: &[&str]) -> Result<String> {
+/// What a Go command prints, run in the folder of a module.
+pub(crate) fn go(folder: &Path, args: &[&str]) -> Result<String> {
     let output = Command::new("go").args(args).current_dir(folder).output().context("running go")?;
     if !output.status.success() {
         bail!("go {} failed:\n{}", args.join(" "), String::from_utf8_lossy(&output.stderr));

@@ -10,6 +10,7 @@ mod control_plane;
 mod docs;
 mod kinds;
 mod process;
+mod schema;
 mod test;
 mod tidy;
 
@@ -36,6 +37,12 @@ enum Xtask {
         #[arg(long)]
         check: bool,
     },
+    /// Make the library's table of protobuf messages from the pinned Kubernetes release
+    Schema {
+        /// Only compare with what is committed
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -51,6 +58,7 @@ async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
         Xtask::Test(options) => test::run(&options).await,
         Xtask::ControlPlane(command) => control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Xtask::Kinds { check } => kinds::run(check).map(|()| ExitCode::SUCCESS),
+        Xtask::Schema { check } => schema::run(check).map(|()| ExitCode::SUCCESS),
         Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -114,7 +114,9 @@ async fn passed_failed_ignored_skipped_and_dead_tests_are_told_apart() {
 async fn bad_formatting_fails_and_the_other_steps_are_named_as_left_out() {
     let sample = Sample::new("fmt");
     let text = report(&sample, Step::Fmt).await;
-    assert_eq!(text.lines().last(), Some("0 passed, 1 failed, 9 skipped"), "{text}");
+    let others = Step::value_variants().len() - 1;
+    let last = format!("0 passed, 1 failed, {others} skipped");
+    assert_eq!(text.lines().last(), Some(last.as_str()), "{text}");
     assert!(text.contains("\n  clippy: not asked for (--only)\n"), "{text}");
 }
 

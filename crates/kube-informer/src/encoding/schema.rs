@@ -3,12 +3,14 @@
 //! It is generated from the Go types of one Kubernetes release ([`MINOR`]) and committed as text,
 //! `schema.txt`; `cargo xtask schema` writes it. The compiler reads that text, so that here are only
 //! statics: nothing is parsed, allocated or initialized at run time, and a table that is not well formed
-//! does not compile.
+//! does not compile. They hold no pointers, names are places in the text: ten thousand pointers would have
+//! to be relocated whenever a process starts, and took more room than all the rest.
 //!
 //! It promises, for every kind that [`root`] finds: each field that a server of that release can write has
 //! its number here, and each name that the server's JSON can have, but for `apiVersion` and `kind` of the
-//! root, has its field. There is no field that is on the wire only. A number that is not here comes from a
-//! newer release. Kinds that protobuf does not carry (custom resources, `Table`) have no root.
+//! root, has its field. There is no field that is on the wire only. A number that is not here comes from
+//! another release: a newer one, or an older one with an alpha field that is gone. Kinds that protobuf does
+//! not carry (custom resources, `Table`) have no root.
 
 use std::fmt;
 
@@ -27,19 +29,16 @@ pub(crate) struct MessageId(u16);
 /// One protobuf message; displayed as in `core/v1.PodSpec`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Group and version of the Go package, as in `core/v1`; mind that this is not the API version.
-    pub(crate) package: &'static str,
-    /// The Go type, as in `PodSpec`; unique in its package.
-    pub(crate) name: &'static str,
-    /// Sorted by number.
-    pub(crate) fields: &'static [Field],
+    package: Name,
+    name: Name,
+    first_field: u16,
+    fields: u16,
 }
 
 /// One field of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
-    /// The name in JSON; empty for [`Shape::Embedded`].
-    pub(crate) name: &'static str,
+    name: Name,
     /// The number on the wire.
     pub(crate) number: u16,
     /// How often the value may be there, and where.
@@ -62,7 +61,8 @@ pub(crate) enum Shape {
     Pointer,
     /// Any number of values. The wire may have numbers packed or not.
     List,
-    /// Any number of entries, each a message {1: key, a string; 2: value}.
+    /// Any number of entries, each a message {1: key, a string; 2: value}. What an entry lacks is `""`, or
+    /// what the kind decoded from nothing gives.
     Map,
     /// One message, nested on the wire, whose fields stand in JSON among those of the outer one.
     Embedded,
@@ -81,7 +81,7 @@ pub(crate) enum Kind {
     Double,
     /// Bytes that should be UTF-8.
     String,
-    /// Bytes; base64 in JSON.
+    /// Bytes; base64 in JSON. On the wire and empty is `""`; `null` is for what is not there.
     Bytes,
     /// {1: seconds, 2: nanoseconds}; RFC 3339 in whole seconds.
     Time,
@@ -100,7 +100,8 @@ pub(crate) enum Kind {
     SchemaOrArray(MessageId),
     /// {1: schema; 2: list of strings}; JSON has the one or the other.
     SchemaOrStringArray(MessageId),
-    /// {1: items}, a list of strings that is a message of its own; JSON has the list.
+    /// {1: items}, a list of strings that is a message of its own; JSON has the list. On the wire and empty
+    /// is `[]`; `null` is for what is not there.
     Strings,
     /// A message of this table.
     Message(MessageId),
@@ -122,13 +123,14 @@ pub(crate) enum Absent {
 /// A kind that can stand alone: in an envelope, or as an item of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Root {
-    /// As in the envelope: `v1`, `apps/v1`.
-    pub(crate) api_version: &'static str,
-    /// As in the envelope: `Pod`.
-    pub(crate) kind: &'static str,
+    api_version: Name,
     /// What it looks like.
     pub(crate) message: MessageId,
 }
+
+/// A place in the text: the offset in the upper 24 bits, the length in the lower 8.
+#[derive(Clone, Copy)]
+struct Name(u32);
 
 /// The message at a place.
 pub(crate) fn message(id: MessageId) -> &'static Message {
@@ -138,8 +140,9 @@ pub(crate) fn message(id: MessageId) -> &'static Message {
 
 /// The kind of that name, if the table has it.
 pub(crate) fn root(api_version: &str, kind: &str) -> Option<&'static Root> {
-    let found =
-        table::ROOTS.binary_search_by(|root| (root.api_version, root.kind).cmp(&(api_version, kind))).ok()?;
+    let found = table::ROOTS
+        .binary_search_by(|root| (root.api_version(), root.kind()).cmp(&(api_version, kind)))
+        .ok()?;
     table::ROOTS.get(found)
 }
 
@@ -150,21 +153,71 @@ pub(crate) fn is_object(root: &Root) -> bool {
         .is_some_and(|field| field.shape == Shape::One && field.kind == Kind::Message(table::OBJECT_META))
 }
 
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.package, self.name)
-    }
-}
-
 impl Message {
+    /// The Go type, as in `PodSpec`; unique in its package.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name.text()
+    }
+
+    /// Group and version of the Go package, as in `core/v1`; mind that this is not the API version.
+    pub(crate) fn package(&self) -> &'static str {
+        self.package.text()
+    }
+
+    /// All fields, sorted by number.
+    pub(crate) fn fields(&self) -> &'static [Field] {
+        let first = usize::from(self.first_field);
+        table::FIELDS.get(first..first + usize::from(self.fields)).unwrap_or_default()
+    }
+
     /// The field with a number; `None` if the table does not know it.
     pub(crate) fn field_by_number(&self, number: u32) -> Option<&'static Field> {
-        let found = self.fields.binary_search_by_key(&number, |field| u32::from(field.number)).ok()?;
-        self.fields.get(found)
+        let fields = self.fields();
+        let found = fields.binary_search_by_key(&number, |field| u32::from(field.number)).ok()?;
+        fields.get(found)
     }
 
     /// The field with a name in JSON. Those of embedded messages are not found here.
     pub(crate) fn field_by_name(&self, json: &str) -> Option<&'static Field> {
-        self.fields.iter().find(|field| field.name == json && field.shape != Shape::Embedded)
+        self.fields().iter().find(|field| field.name() == json && field.shape != Shape::Embedded)
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.package(), self.name())
+    }
+}
+
+impl Field {
+    /// The name in JSON; empty for [`Shape::Embedded`].
+    pub(crate) fn name(&self) -> &'static str {
+        self.name.text()
+    }
+}
+
+impl Root {
+    /// As in the envelope: `v1`, `apps/v1`.
+    pub(crate) fn api_version(&self) -> &'static str {
+        self.api_version.text()
+    }
+
+    /// As in the envelope: `Pod`.
+    pub(crate) fn kind(&self) -> &'static str {
+        // A kind has the name of its Go type.
+        message(self.message).name()
+    }
+}
+
+impl Name {
+    fn text(self) -> &'static str {
+        let (at, len) = ((self.0 >> 8) as usize, (self.0 & 0xff) as usize);
+        table::TEXT.get(at..at + len).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text().fmt(f)
     }
 }

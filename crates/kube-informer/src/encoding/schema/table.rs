@@ -18,10 +18,13 @@
 //! | `{` | map | `!` | zero | `s` | string | `L` | strings |
 //! | `+` | embedded | `0` | empty list | `y` | bytes | `Q` | quantity |
 //! | | | | | `T` `U` | time, micro time | `M` | message |
+//!
+//! The compiler interprets what is here, some microseconds a step: bytes are looked at once, by patterns, and
+//! calls into the standard library are rare.
 
-use super::{Absent, Field, Kind, Message, MessageId, Root, Shape};
+use super::{Absent, Field, Kind, Message, MessageId, Name, Root, Shape};
 
-const TEXT: &[u8] = include_bytes!("../schema.txt");
+pub(super) const TEXT: &str = include_str!("../schema.txt");
 
 const HEAD: Head = head();
 
@@ -33,7 +36,7 @@ pub(super) const OBJECT_META: MessageId = PARSED.ids.get(hash(0, b"meta/v1.Objec
 #[allow(long_running_const_eval, reason = "it takes less than a second")]
 const PARSED: &Parsed = &parse();
 
-static FIELDS: [Field; HEAD.fields] = {
+pub(super) static FIELDS: [Field; HEAD.fields] = {
     let mut all = [FieldRow::EMPTY.field(Kind::Bool); HEAD.fields];
     let mut i = 0;
     while i < HEAD.fields {
@@ -44,32 +47,20 @@ static FIELDS: [Field; HEAD.fields] = {
     all
 };
 
-pub(super) static MESSAGES: [Message; HEAD.messages] = {
-    let mut all = [Message { package: "", name: "", fields: &[] }; HEAD.messages];
-    let mut left: &[Field] = &FIELDS;
+pub(super) static MESSAGES: [Message; HEAD.messages] = PARSED.messages;
+
+pub(super) static ROOTS: [Root; HEAD.roots] = {
+    let mut all = [Root { api_version: NO_NAME, message: MessageId(0) }; HEAD.roots];
     let mut i = 0;
-    while i < HEAD.messages {
-        let MessageRow { package, name, fields } = PARSED.messages[i];
-        let own;
-        (own, left) = left.split_at(fields);
-        all[i] = Message { package, name, fields: own };
+    while i < HEAD.roots {
+        let RootRow { api_version, message } = PARSED.roots[i];
+        all[i] = Root { api_version, message: PARSED.ids.get(message) };
         i += 1;
     }
     all
 };
 
-pub(super) static ROOTS: [Root; HEAD.roots] = {
-    let mut all = [Root { api_version: "", kind: "", message: MessageId(0) }; HEAD.roots];
-    let mut i = 0;
-    while i < HEAD.roots {
-        let RootRow { api_version, message } = PARSED.roots[i];
-        let message = PARSED.ids.get(message);
-        // A kind has the name of its Go type.
-        all[i] = Root { api_version, kind: PARSED.messages[message.0 as usize].name, message };
-        i += 1;
-    }
-    all
-};
+const NO_NAME: Name = Name(0);
 
 /// What the first line says.
 struct Head {
@@ -79,25 +70,17 @@ struct Head {
     roots: usize,
 }
 
-/// The lines as they are read: messages are named by hashes, because some come later.
+/// The lines as they are read. Fields and roots name their messages by hashes, because some come later.
 struct Parsed {
-    messages: [MessageRow; HEAD.messages],
+    messages: [Message; HEAD.messages],
     fields: [FieldRow; HEAD.fields],
     roots: [RootRow; HEAD.roots],
     ids: Ids,
 }
 
 #[derive(Clone, Copy)]
-struct MessageRow {
-    package: &'static str,
-    name: &'static str,
-    /// How many there are.
-    fields: usize,
-}
-
-#[derive(Clone, Copy)]
 struct FieldRow {
-    name: &'static str,
+    name: Name,
     number: u16,
     shape: Shape,
     absent: Absent,
@@ -110,7 +93,7 @@ struct FieldRow {
 
 #[derive(Clone, Copy)]
 struct RootRow {
-    api_version: &'static str,
+    api_version: Name,
     message: u64,
 }
 
@@ -124,7 +107,7 @@ struct Ids {
 const SLOTS: usize = 4096;
 
 const fn head() -> Head {
-    let [b'#', b' ', rest @ ..] = TEXT else { panic!("there is no head") };
+    let [b'#', b' ', rest @ ..] = TEXT.as_bytes() else { panic!("there is no head") };
     // The numbers in the order they come; the first is the major version.
     let (mut numbers, mut found, mut rest) = ([0; 5], 0, rest);
     while let [first, tail @ ..] = rest
@@ -139,40 +122,43 @@ const fn head() -> Head {
     }
     assert!(found == 5 && numbers[0] == 1, "the head is not understood");
     let [_, minor, messages, fields, roots] = numbers;
+    assert!(messages < SLOTS / 2 && fields < 1 << 16, "there are too many for the sizes chosen here");
     Head { minor: minor as u32, messages, fields, roots }
 }
 
 const fn parse() -> Parsed {
     let mut parsed = Parsed {
-        messages: [MessageRow { package: "", name: "", fields: 0 }; HEAD.messages],
+        messages: [Message { package: NO_NAME, name: NO_NAME, first_field: 0, fields: 0 }; HEAD.messages],
         fields: [FieldRow::EMPTY; HEAD.fields],
-        roots: [RootRow { api_version: "", message: 0 }; HEAD.roots],
+        roots: [RootRow { api_version: NO_NAME, message: 0 }; HEAD.roots],
         ids: Ids { hashes: [0; SLOTS], ids: [0; SLOTS] },
     };
-    let (mut package, mut package_hash, mut api_version) = ("", 0, "");
+    let (mut package, mut package_hash, mut api_version) = (NO_NAME, 0, NO_NAME);
     let (mut messages, mut fields, mut roots) = (0, 0, 0);
-    let mut text = skip_line(TEXT);
+    let mut text = skip_line(TEXT.as_bytes());
     while let [first, rest @ ..] = text {
         match *first {
             b':' => {
+                package_hash = hash(hash(0, rest).0, b".").0;
                 (package, text) = name(rest);
-                package_hash = hash(hash(0, package.as_bytes()).0, b".").0;
             }
             b'@' => {
                 (api_version, text) = name(rest);
                 let [b' ', rest @ ..] = text else { panic!("an API version has no package") };
-                (package_hash, text) = hash(0, rest);
-                package_hash = hash(package_hash, b".").0;
+                package_hash = hash(hash(0, rest).0, b".").0;
+                (_, text) = name(rest);
             }
             b'0'..=b'9' => {
                 (parsed.fields[fields], text) = field(text, package_hash);
                 parsed.messages[messages - 1].fields += 1;
                 fields += 1;
             }
-            _ if api_version.is_empty() => {
+            _ if api_version.0 == NO_NAME.0 => {
                 parsed.ids.insert(hash(package_hash, text).0, messages as u16);
-                (parsed.messages[messages].name, text) = name(text);
-                parsed.messages[messages].package = package;
+                let own;
+                (own, text) = name(text);
+                parsed.messages[messages] =
+                    Message { package, name: own, first_field: fields as u16, fields: 0 };
                 messages += 1;
             }
             _ => {
@@ -184,10 +170,9 @@ const fn parse() -> Parsed {
         let [b'\n', rest @ ..] = text else { panic!("a line is too long") };
         text = rest;
     }
-    assert!(
-        messages == HEAD.messages && fields == HEAD.fields && roots == HEAD.roots,
-        "the head counts others"
-    );
+    assert!(messages == HEAD.messages, "the head counts other messages");
+    assert!(fields == HEAD.fields, "the head counts other fields");
+    assert!(roots == HEAD.roots, "the head counts other roots");
     parsed
 }
 
@@ -196,14 +181,14 @@ const fn field(line: &'static [u8], package: u64) -> (FieldRow, &'static [u8]) {
     let (number, [shape_mark, absent_mark, kind, rest @ ..]) = number(line) else {
         panic!("a field has not three marks")
     };
+    assert!(number < 1 << 16, "a field's number is too large");
     let shape = shape(*shape_mark);
     let (absent, drop_zero) = absent(*absent_mark);
     let mut row =
-        FieldRow { name: "", number: number as u16, shape, absent, drop_zero, kind: *kind, message: 0 };
+        FieldRow { name: NO_NAME, number: number as u16, shape, absent, drop_zero, kind: *kind, message: 0 };
     let mut rest = rest;
-    if !matches!(shape, Shape::Embedded)
-        && let [b' ', tail @ ..] = rest
-    {
+    if !matches!(shape, Shape::Embedded) {
+        let [b' ', tail @ ..] = rest else { panic!("a field has no name") };
         (row.name, rest) = name(tail);
     }
     if let [b' ', tail @ ..] = rest {
@@ -222,18 +207,16 @@ const fn reference(text: &'static [u8], package: u64) -> (u64, &'static [u8]) {
 }
 
 /// A name up to the next space or the end of the line, and the rest.
-const fn name(text: &'static [u8]) -> (&'static str, &'static [u8]) {
+const fn name(text: &'static [u8]) -> (Name, &'static [u8]) {
     let mut rest = text;
     while let [byte, tail @ ..] = rest
         && *byte > b' '
     {
         rest = tail;
     }
-    let (name, rest) = text.split_at(text.len() - rest.len());
-    match str::from_utf8(name) {
-        Ok(name) if !name.is_empty() => (name, rest),
-        _ => panic!("there is no name"),
-    }
+    let (at, len) = (TEXT.len() - text.len(), text.len() - rest.len());
+    assert!(at < 1 << 24 && len > 0 && len < 1 << 8, "a name is missing or too long");
+    (Name((at as u32) << 8 | len as u32), rest)
 }
 
 /// Goes on with the hash of a name up to the next space or the end; and the rest.
@@ -260,7 +243,7 @@ const fn skip_line(mut text: &'static [u8]) -> &'static [u8] {
 
 impl FieldRow {
     const EMPTY: FieldRow = FieldRow {
-        name: "",
+        name: NO_NAME,
         number: 0,
         shape: Shape::One,
         absent: Absent::Omit,
