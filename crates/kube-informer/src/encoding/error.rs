@@ -83,7 +83,7 @@ pub enum Fault {
     /// A protobuf field that the schema table does not know: the server is newer than the table.
     UnknownField {
         /// The message that holds it.
-        message: &'static str,
+        message: String,
         /// Its number.
         number: u32,
     },

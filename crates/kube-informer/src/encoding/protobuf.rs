@@ -66,8 +66,8 @@ impl Protobuf {
             }
             check::Order::Other => self.reorder(body, out)?,
         };
-        metadata.api_version = Cow::Borrowed(self.root.api_version);
-        metadata.kind = Cow::Borrowed(self.root.kind);
+        metadata.api_version = Cow::Borrowed(self.root.api_version());
+        metadata.kind = Cow::Borrowed(self.root.kind());
         Ok(metadata)
     }
 
@@ -98,10 +98,10 @@ impl Protobuf {
             };
         }
         let envelope = Envelope::parse(bytes)?;
-        if (envelope.api_version, envelope.kind) == (self.root.api_version, self.root.kind) {
+        if (envelope.api_version, envelope.kind) == (self.root.api_version(), self.root.kind()) {
             return Ok(envelope.body);
         }
-        let expected = format!("{} {}", self.root.api_version, self.root.kind);
+        let expected = format!("{} {}", self.root.api_version(), self.root.kind());
         Err(match envelope.status_message() {
             Some(message) => DecodeError::new(Fault::StatusInstead { message }, 0, expected),
             None => {
@@ -114,8 +114,8 @@ impl Protobuf {
     /// The metadata of stored bytes.
     pub(crate) fn metadata<'a>(&self, stored: &'a [u8]) -> Result<Metadata<'a>, DecodeError> {
         let mut metadata = metadata::metadata(stored, &self.plan, self.writers)?;
-        metadata.api_version = Cow::Borrowed(self.root.api_version);
-        metadata.kind = Cow::Borrowed(self.root.kind);
+        metadata.api_version = Cow::Borrowed(self.root.api_version());
+        metadata.kind = Cow::Borrowed(self.root.kind());
         Ok(metadata)
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn canonical(kind: MessageId, bytes: &[u8]) -> Result<Vec<u8>, Decode
 
 fn message(table: &'static Message, bytes: &[u8], depth: usize) -> Result<Vec<u8>, DecodeError> {
     let slot = |number: u32| {
-        let field = table.fields.iter().find(|field| u32::from(field.number) == number);
+        let field = table.field_by_number(number);
         field.map(|field| (field.kind, field.shape))
     };
     rewrite(bytes, depth, slot)

@@ -46,7 +46,7 @@ fn message(
         return Err(DecodeError::new(Fault::TooDeep { limit: MAX_DEPTH }, 0, "fewer levels"));
     }
     let mut reader = Reader::new(bytes);
-    let mut fields = table.fields.iter();
+    let mut fields = table.fields().iter();
     let mut current = fields.next();
     let mut last = 0;
     while let Some(entry) = reader.next()? {
@@ -57,7 +57,7 @@ fn message(
             current = fields.next();
         }
         let Some(field) = current.filter(|field| u32::from(field.number) == entry.number) else {
-            let fault = Fault::UnknownField { message: table.name, number: entry.number };
+            let fault = Fault::UnknownField { message: table.to_string(), number: entry.number };
             return Err(DecodeError::new(fault, entry.start, "a field of the schema table"));
         };
         let repeated = matches!(field.shape, Shape::List | Shape::Map);
@@ -99,7 +99,7 @@ fn map_entry(kind: Kind, pair: &[u8], depth: usize) -> Result<Order, DecodeError
             1 => value(Kind::String, &entry, pair, None, depth)?,
             2 => value(kind, &entry, pair, None, depth)?,
             number => {
-                let fault = Fault::UnknownField { message: "an entry of a map", number };
+                let fault = Fault::UnknownField { message: "an entry of a map".to_owned(), number };
                 return Err(DecodeError::new(fault, entry.start, "field 1 or 2"));
             }
         };
@@ -173,7 +173,7 @@ fn parts(bytes: &[u8], depth: usize, kinds: &[Kind]) -> Result<Order, DecodeErro
     let mut last = 0;
     while let Some(entry) = reader.next()? {
         let Some(&kind) = kinds.get(entry.number as usize - 1) else {
-            let fault = Fault::UnknownField { message: "a special type", number: entry.number };
+            let fault = Fault::UnknownField { message: "a special type".to_owned(), number: entry.number };
             return Err(DecodeError::new(fault, entry.start, format!("at most field {}", kinds.len())));
         };
         if entry.number < last || (entry.number == last && entry.number as usize != kinds.len()) {

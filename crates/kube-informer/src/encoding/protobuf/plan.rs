@@ -180,7 +180,7 @@ fn find(message: &'static Message, name: &str) -> Option<Vec<&'static Field>> {
     if let Some(field) = message.field_by_name(name) {
         return Some(vec![field]);
     }
-    message.fields.iter().filter(|field| field.shape == Shape::Embedded).find_map(|outer| {
+    message.fields().iter().filter(|field| field.shape == Shape::Embedded).find_map(|outer| {
         let Kind::Message(id) = outer.kind else { return None };
         let mut path = find(schema::message(id), name)?;
         path.insert(0, outer);

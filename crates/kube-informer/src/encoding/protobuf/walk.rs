@@ -120,7 +120,7 @@ impl<'de, 'c> Level<'de, 'c> {
         plan: Option<&'c Node>,
     ) -> Result<Self, ViewError> {
         let reader = Reader::new(bytes);
-        let mut level = Self { message, fields: message.fields, reader, entry: None, last: 0, plan };
+        let mut level = Self { message, fields: message.fields(), reader, entry: None, last: 0, plan };
         level.read(context)?;
         Ok(level)
     }
@@ -146,7 +146,7 @@ impl<'de, 'c> Level<'de, 'c> {
         if entry.number <= self.last {
             return ViewError::new(Cause::Disorder);
         }
-        let fault = Fault::UnknownField { message: self.message.name, number: entry.number };
+        let fault = Fault::UnknownField { message: self.message.to_string(), number: entry.number };
         context
             .locate(self.reader.bytes(), DecodeError::new(fault, entry.start, "a field of the schema table"))
     }
@@ -158,8 +158,8 @@ impl<'de, 'c> Walk<'de, 'c> {
         let (context, depth) = (self.context, self.depth);
         if let Some(root) = self.head {
             let (name, text) = match self.head_keys {
-                0 => ("apiVersion", root.api_version),
-                _ => ("kind", root.kind),
+                0 => ("apiVersion", root.api_version()),
+                _ => ("kind", root.kind()),
             };
             self.head_keys += 1;
             if self.head_keys == 2 {
@@ -202,14 +202,16 @@ impl<'de, 'c> Walk<'de, 'c> {
                     Absent::EmptyList => Data::EmptyList,
                     Absent::Zero => Data::One(zero(field.kind)),
                 };
-                return Ok(Some((field.name, value(data))));
+                return Ok(Some((field.name(), value(data))));
             };
             level.last = number;
             match field.shape {
                 Shape::List => {
-                    return Ok(Some((field.name, value(Data::List(level.span(context, &entry)?)))));
+                    return Ok(Some((field.name(), value(Data::List(level.span(context, &entry)?)))));
                 }
-                Shape::Map => return Ok(Some((field.name, value(Data::Map(level.span(context, &entry)?))))),
+                Shape::Map => {
+                    return Ok(Some((field.name(), value(Data::Map(level.span(context, &entry)?)))));
+                }
                 Shape::One | Shape::Pointer | Shape::Embedded => {
                     level.read(context)?;
                     if level.entry.is_some_and(|next| next.number <= number) {
@@ -228,7 +230,7 @@ impl<'de, 'c> Walk<'de, 'c> {
             if field.drop_zero && is_zero(field.kind, entry.value) {
                 continue;
             }
-            return Ok(Some((field.name, value(Data::One(entry.value)))));
+            return Ok(Some((field.name(), value(Data::One(entry.value)))));
         }
     }
 
