@@ -1,7 +1,8 @@
-//! Shared informers for Kubernetes.
+#![doc = include_str!("../README.md")]
 //!
-//! An object stays bytes, in the encoding that the server sent, until someone looks at it. Read top to
-//! bottom, the modules are the way of the data.
+//! # Modules
+//!
+//! Read top to bottom, they are the way of the data.
 
 #![forbid(unsafe_code)]
 
