@@ -1,0 +1,127 @@
+//! Decoded views of objects, shared, and kept for as long as the budget says.
+//!
+//! Whoever asks for a view of an object gets an `Arc`. As long as anyone holds it, or the budget keeps it, everyone
+//! who asks gets the same one. Otherwise it is decoded again. This holds for every type by itself; one object may have
+//! views of several types.
+//!
+//! - [`ViewBudget::None`] keeps nothing: a view lives as long as its holders.
+//! - [`ViewBudget::Recent`] keeps views up to a number of bytes, by their weights, never more. To make room, those go
+//!   that were not read since they were last looked at, oldest first. A view heavier than the whole budget is handed
+//!   out and not kept. One that had to go while it was held is shared as long as it is held, and not kept again.
+//! - [`ViewBudget::All`] keeps a view as long as its version of the object is kept.
+//!
+//! A dropped [`Slot`] (its version of the object is gone) lets go of its views at once. What holders have stays
+//! theirs. A view that nobody has any more may leave its outermost allocation behind for a while: there are never more
+//! of those than views that are held, or a small constant.
+//!
+//! Decoding takes place outside of all locks: it may panic, fail, take its time, or read other views. If two threads
+//! decode the same view at once, the first to finish gives the view to both. A hit takes no lock but the view's own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+mod cell;
+mod ring;
+
+use cell::Counters;
+use ring::Ring;
+
+pub(crate) use cell::Slot;
+
+/// Which decoded views of an informer's objects are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ViewBudget {
+    /// None: a view lives as long as someone holds it. For those who look at each object once.
+    None,
+    /// Recently read ones, up to about so many bytes. The default is 16 MiB: some thousand objects of a usual size, no
+    /// matter how many there are.
+    Recent(usize),
+    /// All that were ever read, as long as their objects are kept. For those who read everything all the time.
+    All,
+}
+
+impl Default for ViewBudget {
+    fn default() -> Self {
+        Self::Recent(16 * 1024 * 1024)
+    }
+}
+
+/// Keeps the views of one informer's objects.
+#[derive(Debug)]
+pub(crate) struct Views {
+    budget: ViewBudget,
+    counters: Arc<Counters>,
+    /// Taken after a decode, never on a hit. May be held while a view's own lock is taken; not the other way round.
+    ring: Mutex<Ring>,
+}
+
+/// What [`Views`] has done, and what it keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ViewStats {
+    /// Views that did not need to be decoded.
+    pub(crate) hits: u64,
+    /// Views that were decoded, with success.
+    pub(crate) decodes: u64,
+    /// Views that are kept.
+    pub(crate) kept_views: usize,
+    /// What they weigh.
+    pub(crate) kept_bytes: usize,
+}
+
+impl Views {
+    pub(crate) fn new(budget: ViewBudget) -> Self {
+        Self { budget, counters: Arc::default(), ring: Mutex::default() }
+    }
+
+    /// The view of the object that the slot belongs to; decoded if need be. All calls with one slot must be with the
+    /// same `Views`.
+    ///
+    /// # Errors
+    ///
+    /// What `decode` gives. Nothing is remembered of it.
+    pub(crate) fn get_or_decode<T: Send + Sync + 'static, E>(
+        &self,
+        slot: &Slot,
+        weight: impl FnOnce(&T) -> usize,
+        decode: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
+        let cell = slot.cell::<T>(&self.counters);
+        if let Some(view) = cell.get() {
+            self.counters.hit(cell);
+            return Ok(view);
+        }
+        let view = Arc::new(decode()?);
+        let weight = cell::whole_weight(weight(&view));
+        self.counters.decoded();
+
+        let limit = match self.budget {
+            ViewBudget::All => return Ok(cell.keep_or_get(view, weight)),
+            ViewBudget::Recent(limit) if weight <= limit => Some(limit),
+            ViewBudget::Recent(_) | ViewBudget::None => None,
+        };
+        // What has to go is dropped after the lock: dropping may take its time, or read views.
+        let mut gone = Vec::new();
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        // Views are filled in only under this lock: if there is none now, there is none until it is released.
+        if let Some(first) = cell.get() {
+            return Ok(first);
+        }
+        if let Some(limit) = limit {
+            ring.make_room(limit - weight, &self.counters, &mut gone);
+            cell.keep_or_get(Arc::clone(&view), weight);
+            ring.push(Arc::clone(cell));
+        } else {
+            cell.lend(&view);
+            ring.lent(Arc::clone(cell));
+        }
+        drop(ring);
+        Ok(view)
+    }
+
+    pub(crate) fn stats(&self) -> ViewStats {
+        self.counters.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests;
