@@ -167,12 +167,8 @@ impl Packer {
 
     /// The bytes of a new version of an object: what the previous version was told from, this one can be told from, too.
     pub(crate) fn pack_update(&mut self, previous: &Packed, plain: &[u8]) -> Packed {
-        if let State::Packing(active) = &mut self.state
-            && let Some(base) = previous.lasting_base()
-            && base.generation() == active.encoder.generation()
-            && active.kin.resume(base).is_err()
-        {
-            active.kin.forget();
+        if let State::Packing(active) = &mut self.state {
+            active.prepare_update(previous);
         }
         self.pack(plain)
     }
@@ -289,6 +285,25 @@ impl Active {
         (Some(packed), bytes.len())
     }
 
+    /// Takes up the base of an object's previous version, if others need that base in any case. But a previous version
+    /// that nothing else needs must not become a base: it is about to go.
+    fn prepare_update(&mut self, previous: &Packed) {
+        let base = match &previous.how {
+            How::Plain => return,
+            How::Kin { base, .. } => Some(base),
+            How::Shared(base) if Arc::strong_count(base) > 1 + usize::from(self.kin.holds(base)) => {
+                Some(base)
+            }
+            How::Shared(_) | How::Zstd { .. } => None,
+        };
+        // To be told from a base of an older dictionary would keep that dictionary for ever.
+        match base.filter(|base| base.generation() == self.encoder.generation()) {
+            Some(base) => self.kin.resume(base),
+            None if self.kin.is_packed_as(previous.bytes()) => self.kin.forget(),
+            None => {}
+        }
+    }
+
     /// Trains a new dictionary, and uses it if it is better on the samples that were held out.
     fn train_next(&mut self, generations: &mut Generations) {
         let Some(samples) = self.samples.take() else { return };
@@ -354,9 +369,13 @@ impl Packed {
     /// How many bytes are kept for it, apart from `Packed` itself and what it shares with others. The bytes of an
     /// object that others are told from count for itself alone.
     pub(crate) fn packed_len(&self) -> usize {
+        self.bytes().len()
+    }
+
+    fn bytes(&self) -> &[u8] {
         match &self.how {
-            How::Shared(frame) => frame.bytes().len(),
-            How::Plain | How::Zstd { .. } | How::Kin { .. } => self.bytes.len(),
+            How::Shared(frame) => frame.bytes(),
+            How::Plain | How::Zstd { .. } | How::Kin { .. } => &self.bytes,
         }
     }
 
@@ -371,15 +390,6 @@ impl Packed {
             How::Plain => 0,
             How::Zstd { dictionary, .. } => dictionary.generation(),
             How::Shared(base) | How::Kin { base, .. } => base.generation(),
-        }
-    }
-
-    /// The object that the next version can be told from: one that others keep alive in any case.
-    fn lasting_base(&self) -> Option<&Arc<Frame>> {
-        match &self.how {
-            How::Kin { base, .. } => Some(base),
-            How::Shared(base) if Arc::strong_count(base) > 1 => Some(base),
-            How::Plain | How::Zstd { .. } | How::Shared(_) => None,
         }
     }
 }

@@ -22,6 +22,7 @@ const SAME: usize = 8;
 const STRIDE: usize = 4;
 
 const BITS: u32 = 11;
+const PLACES: usize = 1 << BITS;
 
 /// Bytes in a row that may differ.
 const LONGEST: usize = 512;
@@ -31,8 +32,8 @@ const DIGITS: usize = 8;
 
 /// Where in a base which bytes stand.
 pub(super) struct Index {
-    /// By hash; one more than the place, 0 for none. Of several, the last.
-    places: Box<[u16]>,
+    /// By hash. Of several, the last; 0 also for none, so that no branch is needed: what is found is compared anyway.
+    places: Box<[u16; PLACES]>,
 }
 
 /// A delta does not give an object: it is damaged.
@@ -41,23 +42,21 @@ pub(super) struct Damaged;
 
 impl Index {
     pub(super) fn new() -> Self {
-        Self { places: vec![0; 1 << BITS].into() }
+        Self { places: Box::new([0; PLACES]) }
     }
 
     /// Knows this base from now on, and no other.
     pub(super) fn fill(&mut self, base: &[u8]) {
         self.places.fill(0);
-        for at in (0..base.len().min(LARGEST)).step_by(STRIDE) {
-            if let (Some(word), Ok(place)) = (word(base, at), u16::try_from(at + 1))
-                && let Some(entry) = self.places.get_mut(hash(word))
-            {
-                *entry = place;
+        for (place, rest) in (0..=u16::MAX).step_by(STRIDE).zip(base.windows(SAME).step_by(STRIDE)) {
+            if let Some(word) = word(rest, 0) {
+                self.places[hash(word)] = place;
             }
         }
     }
 
-    fn find(&self, word: u64) -> Option<usize> {
-        usize::from(*self.places.get(hash(word))?).checked_sub(1)
+    fn find(&self, word: u64) -> usize {
+        usize::from(self.places[hash(word)])
     }
 }
 
@@ -131,13 +130,13 @@ fn resume(
     for end in at..last {
         let Some(here) = word(object, end) else { break };
         let beside = from + (end - at);
+        let place = index.find(here);
         let found = if word(base, beside) == Some(here) {
             beside
+        } else if word(base, place) == Some(here) {
+            place
         } else {
-            match index.find(here) {
-                Some(place) if word(base, place) == Some(here) => place,
-                _ => continue,
-            }
+            continue;
         };
         // Places are known in strides: it may have begun before.
         let back = object
@@ -238,6 +237,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk::<SAME>().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
+/// Below [`PLACES`].
 fn hash(word: u64) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize
 }

@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use super::UnpackError;
 use super::delta::{self, Index};
 use super::dictionary::{Dictionary, Frame};
 use super::scratch::with_buffer;
@@ -112,19 +111,29 @@ impl Kin {
         self.frame.clone()
     }
 
-    /// Takes up a base that objects refer to already.
-    pub(super) fn resume(&mut self, frame: &Arc<Frame>) -> Result<(), UnpackError> {
-        if self.frame.as_ref().is_some_and(|current| Arc::ptr_eq(current, frame)) {
-            return Ok(());
+    /// Takes up a base that objects refer to already. If that cannot be read, there is none.
+    pub(super) fn resume(&mut self, frame: &Arc<Frame>) {
+        if self.holds(frame) {
+            return;
         }
         self.forget();
         with_buffer(|buffer| {
-            frame.decode(buffer)?;
-            self.plain.extend_from_slice(buffer);
-            self.packed.extend_from_slice(frame.bytes());
-            self.frame = Some(Arc::clone(frame));
-            Ok(())
-        })
+            if frame.decode(buffer).is_ok() {
+                self.plain.extend_from_slice(buffer);
+                self.packed.extend_from_slice(frame.bytes());
+                self.frame = Some(Arc::clone(frame));
+            }
+        });
+    }
+
+    /// Whether this is the frame of the last base.
+    pub(super) fn holds(&self, frame: &Arc<Frame>) -> bool {
+        self.frame.as_ref().is_some_and(|current| Arc::ptr_eq(current, frame))
+    }
+
+    /// Whether the last base was packed to these bytes.
+    pub(super) fn is_packed_as(&self, bytes: &[u8]) -> bool {
+        self.packed == bytes
     }
 
     /// There is no base any more.

@@ -20,8 +20,8 @@ const LARGEST: usize = 16 * 1024;
 /// Every so-many-th sample is not trained with, but kept for a comparison.
 const HOLD_OUT: usize = 8;
 
-/// Larger ones help little, and each costs this size three times and its tables.
-const DICTIONARY: usize = 32 * 1024;
+/// Larger ones pack no better, and each costs this size three times and its tables.
+const DICTIONARY: usize = 16 * 1024;
 
 /// The beginning of some objects, one after the other.
 #[derive(Default)]

@@ -291,16 +291,21 @@ fn a_new_version_is_told_from_what_the_previous_one_was_told_from() {
 }
 
 #[test]
-fn a_new_version_does_not_keep_an_old_one_alive_that_nothing_else_needs() {
+fn a_new_version_is_not_told_from_an_old_one_that_nothing_else_needs() {
     let (mut packer, _) = packer("pod", 150);
-    // There is kin, so that the next ones are ready to be shared.
-    packer.pack(&replica(2000, 0));
-    packer.pack(&replica(2000, 1));
-    let alone = packer.pack(&object("pod", 3000));
-    packer.pack(&object("pod", 3001));
-    let next = packer.pack_update(&alone, &object("pod", 3002));
-    assert!(matches!(next.how, How::Shared(_) | How::Zstd { .. }));
-    assert!(alone.lasting_base().is_none());
+    // As a frame of its own, and then ready to be shared.
+    for ready in [false, true] {
+        let mut version = packer.pack(&replica(2000, 0));
+        assert_eq!(matches!(version.how, How::Shared(_)), ready);
+        for number in 1..5 {
+            version = packer.pack_update(&version, &replica(2000, number));
+            assert!(matches!(version.how, How::Shared(_) | How::Zstd { .. }));
+            assert_eq!(plain(&version), replica(2000, number));
+        }
+        packer.pack(&replica(2001, 0));
+        let told = packer.pack(&replica(2001, 1));
+        assert!(matches!(told.how, How::Kin { .. }));
+    }
 }
 
 #[test]
