@@ -137,7 +137,7 @@ enum How {
 /// Objects smaller than this stay plain: the allocation costs as much.
 const SMALL: usize = 64;
 
-/// An object is packed if this part of it is saved.
+/// An object is packed if this part of it is saved; so for what is packed again, and for a new dictionary.
 const LEAST_SAVING: usize = 8;
 
 /// After so many objects in a row that did not shrink, only every so-many-th is tried.
@@ -304,15 +304,19 @@ impl Active {
         }
     }
 
-    /// Trains a new dictionary, and uses it if it is better on the samples that were held out.
+    /// Trains a new dictionary, and uses it if it is clearly better on the samples that were held out.
     fn train_next(&mut self, generations: &mut Generations) {
         let Some(samples) = self.samples.take() else { return };
-        let next = samples.train().and_then(|content| Encoder::new(&content, generations));
-        if let Some(mut next) = next
-            && next.total_size(samples.held_out()) < self.encoder.total_size(samples.held_out())
+        if let Some(content) = samples.train()
+            && let Some(mut next) = Encoder::new(&content, generations)
         {
-            self.encoder = next;
-            self.kin.forget();
+            // Two dictionaries will be alive for a while: that must be worth it.
+            let (before, after) =
+                (self.encoder.total_size(samples.held_out()), next.total_size(samples.held_out()));
+            if after + after / LEAST_SAVING < before {
+                self.encoder = next;
+                self.kin.forget();
+            }
         }
         // Also if the old one stays: how well it does now is what it will be measured against.
         self.drift.trained();
