@@ -19,6 +19,10 @@ const LEAST_BYTES: usize = 32 * 1024;
 /// Of a larger object, only the beginning is a sample.
 const LARGEST: usize = 16 * 1024;
 
+/// How many objects pass after a training that failed, and how often that is doubled.
+const FIRST_PAUSE: u64 = 64;
+const MOST_DOUBLINGS: u32 = 14;
+
 /// Every so-many-th sample is not trained with, but kept for a comparison.
 const HOLD_OUT: usize = 8;
 
@@ -31,6 +35,10 @@ pub(super) struct Samples {
     count: usize,
     trained_with: Run,
     held_out: Run,
+    /// Objects to let pass before the next sample.
+    pass: u64,
+    /// How often it was started over.
+    failures: u32,
 }
 
 #[derive(Default)]
@@ -41,6 +49,10 @@ struct Run {
 
 impl Samples {
     pub(super) fn add(&mut self, plain: &[u8]) {
+        if self.pass > 0 {
+            self.pass -= 1;
+            return;
+        }
         let sample = plain.get(..LARGEST).unwrap_or(plain);
         self.count += 1;
         let run =
@@ -75,9 +87,10 @@ impl Samples {
         })
     }
 
-    /// Forgets all of them.
+    /// Forgets all of them. Before the next are taken, objects pass: twice as many each time.
     pub(super) fn start_over(&mut self) {
-        *self = Self::default();
+        let failures = self.failures.saturating_add(1);
+        *self = Self { failures, pass: FIRST_PAUSE << failures.min(MOST_DOUBLINGS), ..Self::default() };
     }
 
     fn bytes(&self) -> usize {

@@ -137,6 +137,16 @@ fn samples_that_give_no_dictionary_are_followed_by_others() {
 }
 
 #[test]
+fn trainings_that_fail_become_rare() {
+    let mut packer = Packer::new(Packing::Zstd);
+    for _ in 0..50_000 {
+        packer.pack(b"");
+    }
+    let trainings = packer.stats().trainings;
+    assert!((5..12).contains(&trainings), "{trainings}");
+}
+
+#[test]
 fn what_is_small_or_does_not_shrink_stays_plain() {
     let (mut packer, _) = packer("pod", 600);
     let mut rng = Rng(7);
