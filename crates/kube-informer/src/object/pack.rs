@@ -5,10 +5,13 @@
 //!
 //! - Objects of one resource resemble each other. The first of them are kept plain and serve as samples; then a
 //!   dictionary is trained, once, at a bounded cost, and what follows is packed with it (zstd, level 1).
+//! - Objects of one template, such as the pods of one owner, resemble each other even more. Where they come one after
+//!   the other, as in a list, the first is packed as above, and the others keep what tells them from it.
 //! - Objects change their looks with time. When they shrink clearly less than the dictionary's first ones did, new
 //!   samples are taken, and a new dictionary takes over if it does better on samples that it was not trained
 //!   with. Each training makes the next one wait for longer.
-//! - Every `Packed` holds the dictionary that it needs; older dictionaries live for as long as something needs them.
+//! - Every `Packed` holds what it needs to be read: the dictionary, and the object that it is told from. Those live for
+//!   as long as something needs them.
 //! - What would not shrink by an eighth stays plain: it costs nothing to read. If nothing shrinks, most objects are
 //!   not even tried.
 //! - Whether packing succeeds never matters to the caller: what cannot be packed is kept plain.
@@ -19,13 +22,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+mod delta;
 mod dictionary;
 mod drift;
+mod kin;
 mod samples;
 mod scratch;
 
-use dictionary::{Dictionary, Encoder, Generations};
+use dictionary::{Dictionary, Encoder, Frame, Generations};
 use drift::{Drift, Verdict};
+use kin::Kin;
 use samples::Samples;
 
 /// Whether the bytes of objects are kept packed.
@@ -68,6 +74,7 @@ pub(crate) struct Packer {
 
 /// The bytes of one object, as they are kept.
 pub(crate) struct Packed {
+    /// Empty where the bytes are shared.
     bytes: Box<[u8]>,
     how: How,
 }
@@ -79,6 +86,8 @@ pub(crate) struct PackStats {
     pub(crate) objects: u64,
     /// How many of those stayed plain.
     pub(crate) kept_plain: u64,
+    /// How many of those keep only what tells them from another one.
+    pub(crate) kin: u64,
     /// The sum of the objects' sizes before.
     pub(crate) plain_bytes: u64,
     /// The sum of the objects' sizes after.
@@ -103,6 +112,7 @@ enum State {
 /// The dictionary in use, and what is known about how well it does.
 struct Active {
     encoder: Encoder,
+    kin: Kin,
     drift: Drift,
     /// Being filled while a better dictionary is wanted.
     samples: Option<Samples>,
@@ -110,13 +120,24 @@ struct Active {
 
 enum How {
     Plain,
-    Zstd { plain_len: u32, dictionary: Arc<Dictionary> },
+    /// A frame of its own.
+    Zstd {
+        plain_len: u32,
+        dictionary: Arc<Dictionary>,
+    },
+    /// A frame that others may refer to.
+    Shared(Arc<Frame>),
+    /// What tells it from another one.
+    Kin {
+        plain_len: u32,
+        base: Arc<Frame>,
+    },
 }
 
 /// Objects smaller than this stay plain: the allocation costs as much.
 const SMALL: usize = 64;
 
-/// An object is packed if this part of it is saved.
+/// An object is packed if this part of it is saved; so for what is packed again, and for a new dictionary.
 const LEAST_SAVING: usize = 8;
 
 /// After so many objects in a row that did not shrink, only every so-many-th is tried.
@@ -132,15 +153,24 @@ impl Packer {
         Self { state, generations: Generations::default(), fruitless: 0, stats: PackStats::default() }
     }
 
-    /// The bytes of a new object, or of a new version of one, as they are to be kept.
+    /// The bytes of a new object as they are to be kept.
     pub(crate) fn pack(&mut self, plain: &[u8]) -> Packed {
         self.sample(plain);
         let packed = self.try_pack(plain).unwrap_or_else(|| Packed::plain(plain));
         self.stats.objects += 1;
         self.stats.kept_plain += u64::from(packed.is_plain());
+        self.stats.kin += u64::from(matches!(packed.how, How::Kin { .. }));
         self.stats.plain_bytes += plain.len() as u64;
         self.stats.packed_bytes += packed.packed_len() as u64;
         packed
+    }
+
+    /// The bytes of a new version of an object: what the previous version was told from, this one can be told from, too.
+    pub(crate) fn pack_update(&mut self, previous: &Packed, plain: &[u8]) -> Packed {
+        if let State::Packing(active) = &mut self.state {
+            active.prepare_update(previous);
+        }
+        self.pack(plain)
     }
 
     /// Says that no more objects are to be expected soon: trains the first dictionary with the samples that there
@@ -162,7 +192,8 @@ impl Packer {
         if packed.generation() == active.encoder.generation() {
             return None;
         }
-        let again = packed.unpack(|plain| pack_with(&mut active.encoder, plain)).ok()??;
+        let (again, _) = packed.unpack(|plain| active.pack(plain)).ok()?;
+        let again = again?;
         // For a few bytes it is not worth to move what is there.
         (again.packed_len() + again.packed_len() / LEAST_SAVING < packed.packed_len()).then_some(again)
     }
@@ -204,7 +235,8 @@ impl Packer {
         self.stats.trainings += 1;
         match samples.train().and_then(|content| Encoder::new(&content, &mut self.generations)) {
             Some(encoder) => {
-                self.state = State::Packing(Box::new(Active { encoder, drift: Drift::new(), samples: None }));
+                let active = Active { encoder, kin: Kin::new(), drift: Drift::new(), samples: None };
+                self.state = State::Packing(Box::new(active));
             }
             // Samples that give no dictionary are too small or too much the same thing; others may come.
             None => samples.start_over(),
@@ -217,14 +249,13 @@ impl Packer {
             self.fruitless = self.fruitless.wrapping_add(1).max(FRUITLESS);
             return None;
         }
-        let packed = pack_with(&mut active.encoder, plain);
+        let (packed, by_dictionary) = active.pack(plain);
         if packed.is_some() {
             self.fruitless = 0;
         } else {
             self.fruitless = self.fruitless.wrapping_add(1);
         }
-        let kept = packed.as_ref().map_or(plain.len(), Packed::packed_len);
-        if active.samples.is_none() && active.drift.observe(plain.len(), kept) == Verdict::Worse {
+        if active.samples.is_none() && active.drift.observe(plain.len(), by_dictionary) == Verdict::Worse {
             active.samples = Some(Samples::default());
         }
         packed
@@ -232,14 +263,60 @@ impl Packer {
 }
 
 impl Active {
-    /// Trains a new dictionary, and uses it if it is better on the samples that were held out.
+    /// The object, if it becomes clearly smaller; and how large the dictionary leaves it, or would.
+    fn pack(&mut self, plain: &[u8]) -> (Option<Packed>, usize) {
+        let Ok(plain_len) = u32::try_from(plain.len()) else { return (None, plain.len()) };
+        if plain.len() < SMALL {
+            return (None, plain.len());
+        }
+        let dictionary = Arc::clone(self.encoder.dictionary());
+        if let Some(kin::Difference { delta, base, otherwise }) = self.kin.difference(plain, &dictionary) {
+            let packed = Packed { bytes: delta.into(), how: How::Kin { plain_len, base } };
+            return (Some(packed), otherwise);
+        }
+        let bytes = match self.encoder.encode(plain) {
+            Some(bytes) if bytes.len() <= plain.len() - plain.len() / LEAST_SAVING => bytes,
+            _ => return (None, plain.len()),
+        };
+        let packed = match self.kin.next(plain, bytes, &dictionary) {
+            Some(frame) => Packed { bytes: Box::default(), how: How::Shared(frame) },
+            None => Packed { bytes: bytes.into(), how: How::Zstd { plain_len, dictionary } },
+        };
+        (Some(packed), bytes.len())
+    }
+
+    /// Takes up the base of an object's previous version, if others need that base in any case. But a previous version
+    /// that nothing else needs must not become a base: it is about to go.
+    fn prepare_update(&mut self, previous: &Packed) {
+        let base = match &previous.how {
+            How::Plain => return,
+            How::Kin { base, .. } => Some(base),
+            How::Shared(base) if Arc::strong_count(base) > 1 + usize::from(self.kin.holds(base)) => {
+                Some(base)
+            }
+            How::Shared(_) | How::Zstd { .. } => None,
+        };
+        // To be told from a base of an older dictionary would keep that dictionary for ever.
+        match base.filter(|base| base.generation() == self.encoder.generation()) {
+            Some(base) => self.kin.resume(base),
+            None if self.kin.is_packed_as(previous.bytes()) => self.kin.forget(),
+            None => {}
+        }
+    }
+
+    /// Trains a new dictionary, and uses it if it is clearly better on the samples that were held out.
     fn train_next(&mut self, generations: &mut Generations) {
         let Some(samples) = self.samples.take() else { return };
-        let next = samples.train().and_then(|content| Encoder::new(&content, generations));
-        if let Some(mut next) = next
-            && next.total_size(samples.held_out()) < self.encoder.total_size(samples.held_out())
+        if let Some(content) = samples.train()
+            && let Some(mut next) = Encoder::new(&content, generations)
         {
-            self.encoder = next;
+            // Two dictionaries will be alive for a while: that must be worth it.
+            let (before, after) =
+                (self.encoder.total_size(samples.held_out()), next.total_size(samples.held_out()));
+            if after + after / LEAST_SAVING < before {
+                self.encoder = next;
+                self.kin.forget();
+            }
         }
         // Also if the old one stays: how well it does now is what it will be measured against.
         self.drift.trained();
@@ -269,6 +346,18 @@ impl Packed {
                 dictionary.decode(&self.bytes, *plain_len as usize, buffer)?;
                 Ok(f(buffer))
             }),
+            How::Shared(frame) => scratch::with_buffer(|buffer| {
+                frame.decode(buffer)?;
+                Ok(f(buffer))
+            }),
+            How::Kin { plain_len, base } => scratch::with_buffer(|buffer| {
+                scratch::with_buffer(|plain| {
+                    base.decode(plain)?;
+                    delta::decode(plain, &self.bytes, *plain_len as usize, buffer)
+                        .map_err(|delta::Damaged| UnpackError::Damaged("a difference that gives no object"))
+                })?;
+                Ok(f(buffer))
+            }),
         }
     }
 
@@ -276,13 +365,22 @@ impl Packed {
     pub(crate) fn plain_len(&self) -> usize {
         match &self.how {
             How::Plain => self.bytes.len(),
-            How::Zstd { plain_len, .. } => *plain_len as usize,
+            How::Zstd { plain_len, .. } | How::Kin { plain_len, .. } => *plain_len as usize,
+            How::Shared(frame) => frame.plain_len(),
         }
     }
 
-    /// How many bytes are kept, apart from `Packed` itself and the dictionary.
+    /// How many bytes are kept for it, apart from `Packed` itself and what it shares with others. The bytes of an
+    /// object that others are told from count for itself alone.
     pub(crate) fn packed_len(&self) -> usize {
-        self.bytes.len()
+        self.bytes().len()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.how {
+            How::Shared(frame) => frame.bytes(),
+            How::Plain | How::Zstd { .. } | How::Kin { .. } => &self.bytes,
+        }
     }
 
     /// Whether the bytes are kept as they came.
@@ -295,6 +393,7 @@ impl Packed {
         match &self.how {
             How::Plain => 0,
             How::Zstd { dictionary, .. } => dictionary.generation(),
+            How::Shared(base) | How::Kin { base, .. } => base.generation(),
         }
     }
 }
@@ -307,19 +406,6 @@ impl fmt::Debug for Packed {
             .field("generation", &self.generation())
             .finish()
     }
-}
-
-/// `None` if it does not become clearly smaller.
-fn pack_with(encoder: &mut Encoder, plain: &[u8]) -> Option<Packed> {
-    if plain.len() < SMALL {
-        return None;
-    }
-    let plain_len = u32::try_from(plain.len()).ok()?;
-    let bytes = encoder.encode(plain)?;
-    if bytes.len() > plain.len() - plain.len() / LEAST_SAVING {
-        return None;
-    }
-    Some(Packed { bytes: bytes.into(), how: How::Zstd { plain_len, dictionary: encoder.dictionary() } })
 }
 
 #[cfg(test)]

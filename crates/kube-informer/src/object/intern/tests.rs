@@ -55,6 +55,19 @@ fn label_sets_that_run_together_the_same_way_are_not_one() {
 }
 
 #[test]
+fn a_candidate_is_the_label_set_with_the_same_pairs_and_no_other() {
+    let candidate = pairs(&[("app", "web"), ("tier", "edge")]);
+    let mut order = Vec::new();
+    let candidate = super::labels::Sorted::new(&candidate, &mut order);
+    assert!(candidate.is(&labels(&[("tier", "edge"), ("app", "web")])));
+    for other in
+        [&[("app", "web"), ("tier", "core")][..], &[("app", "web"), ("tie", "redge")], &[("app", "web")]]
+    {
+        assert!(!candidate.is(&labels(other)));
+    }
+}
+
+#[test]
 fn labels_are_sorted_and_found_by_key() {
     let set = labels(&[("tier", "edge"), ("app", "web"), ("zone", ""), ("ähnlich", "日本")]);
     let expected = [("app", "web"), ("tier", "edge"), ("zone", ""), ("ähnlich", "日本")];
@@ -93,7 +106,7 @@ fn equal_owner_lists_are_one_and_order_counts() {
     let a = interners.owners(&[one.clone(), two.clone()]);
     assert!(Arc::ptr_eq(&a, &interners.owners(&[one.clone(), two.clone()])));
     assert!(!Arc::ptr_eq(&a, &interners.owners(&[two, one.clone()])));
-    assert!(!Arc::ptr_eq(&a, &interners.owners(&[one.clone()])));
+    assert!(!Arc::ptr_eq(&a, &interners.owners(std::slice::from_ref(&one))));
     assert!(interners.owners(&[]).is_empty());
     assert_eq!(interners.stats().owners, 4);
     assert_eq!(a[0], one);

@@ -36,6 +36,13 @@ pub(super) struct Dictionary {
     live: Arc<AtomicUsize>,
 }
 
+/// A packed object that others refer to.
+pub(super) struct Frame {
+    bytes: Box<[u8]>,
+    plain_len: u32,
+    dictionary: Arc<Dictionary>,
+}
+
 /// Packs with one dictionary.
 pub(super) struct Encoder {
     compressor: Compressor<'static>,
@@ -83,8 +90,8 @@ impl Encoder {
         objects.into_iter().map(|plain| self.encode(plain).map_or(plain.len(), <[u8]>::len)).sum()
     }
 
-    pub(super) fn dictionary(&self) -> Arc<Dictionary> {
-        Arc::clone(&self.dictionary)
+    pub(super) fn dictionary(&self) -> &Arc<Dictionary> {
+        &self.dictionary
     }
 
     pub(super) fn generation(&self) -> u32 {
@@ -120,6 +127,30 @@ impl Dictionary {
             }
             Some(Ok(_)) => Ok(()),
         }
+    }
+}
+
+impl Frame {
+    /// `None` if it is too large to be counted.
+    pub(super) fn new(bytes: &[u8], plain_len: usize, dictionary: &Arc<Dictionary>) -> Option<Self> {
+        let plain_len = u32::try_from(plain_len).ok()?;
+        Some(Self { bytes: bytes.into(), plain_len, dictionary: Arc::clone(dictionary) })
+    }
+
+    pub(super) fn decode(&self, into: &mut Vec<u8>) -> Result<(), UnpackError> {
+        self.dictionary.decode(&self.bytes, self.plain_len(), into)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn plain_len(&self) -> usize {
+        self.plain_len as usize
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.dictionary.generation
     }
 }
 

@@ -10,8 +10,8 @@ use zstd::zstd_safe::DCtx;
 /// Most objects are far smaller; the largest that a server takes are some megabytes.
 const KEEP_CAPACITY: usize = 256 * 1024;
 
-/// Objects read inside of each other, by one thread, without allocating.
-const KEEP_BUFFERS: usize = 2;
+/// To read one object takes up to three; this is enough for one inside of another.
+const KEEP_BUFFERS: usize = 4;
 
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
