@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::intern::Interners;
-use super::pack::Packer;
+use super::pack::{Packed, Packer};
 use super::views::Views;
 use super::{Inner, Object, Packing, Shared, ViewBudget};
 use crate::encoding::{Codec, DecodeError};
@@ -40,6 +40,8 @@ pub struct IntakeStats {
     pub objects: u64,
     /// How many of them are kept as they are, because packing would not make them smaller.
     pub kept_plain: u64,
+    /// How many of them are kept as what tells them from another one.
+    pub siblings: u64,
     /// The sum of the objects' sizes before they were packed.
     pub plain_bytes: u64,
     /// The sum of the objects' sizes after.
@@ -109,6 +111,20 @@ impl Intake {
     ///
     /// Where the bytes are not such an object; see [`Codec::ingest`].
     pub fn object(&mut self, bytes: &[u8]) -> Result<Object, DecodeError> {
+        self.make(bytes, None)
+    }
+
+    /// Makes a new version of an object out of a whole document. Versions resemble each other: it is kept as small as the
+    /// previous one.
+    ///
+    /// # Errors
+    ///
+    /// Where the bytes are not such an object; see [`Codec::ingest`].
+    pub fn update<K>(&mut self, previous: &Object<K>, bytes: &[u8]) -> Result<Object, DecodeError> {
+        self.make(bytes, Some(&previous.inner.packed))
+    }
+
+    fn make(&mut self, bytes: &[u8], previous: Option<&Packed>) -> Result<Object, DecodeError> {
         let metadata = self.shared.codec.ingest(bytes, &mut self.stored)?;
         let inner = Inner {
             namespace: self.interners.namespace(&metadata.namespace),
@@ -121,7 +137,10 @@ impl Intake {
             labels: self.interners.labels(&metadata.labels),
             owners: self.interners.owners(&metadata.owners),
             writers: metadata.writers.iter().map(Into::into).collect(),
-            packed: self.packer.pack(&self.stored),
+            packed: match previous {
+                Some(previous) => self.packer.pack_update(previous, &self.stored),
+                None => self.packer.pack(&self.stored),
+            },
             shared: Arc::clone(&self.shared),
             slot: Default::default(),
         };
@@ -164,6 +183,7 @@ impl Intake {
         IntakeStats {
             objects: pack.objects,
             kept_plain: pack.kept_plain,
+            siblings: pack.kin,
             plain_bytes: pack.plain_bytes,
             packed_bytes: pack.packed_bytes,
             trainings: pack.trainings,

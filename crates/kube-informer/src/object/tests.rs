@@ -265,6 +265,21 @@ fn a_repacked_object_is_the_same_object() {
 }
 
 #[test]
+fn a_new_version_is_an_object_of_its_own() {
+    let data = [("k", "a value of some length, so that there is something to pack")];
+    let mut intake = intake(Encoding::Protobuf, Rules::default());
+    let mut object = intake.object(&message("web", "1", &data)).unwrap();
+    let first = object.clone();
+    for version in 2..2_000 {
+        object = intake.update(&object, &message("web", &version.to_string(), &data)).unwrap();
+    }
+    assert_eq!(object.version().number(), Some(1_999));
+    assert_eq!(object.pointer::<String>("/metadata/resourceVersion").unwrap().as_deref(), Some("1999"));
+    assert_eq!(first.pointer::<String>("/metadata/resourceVersion").unwrap().as_deref(), Some("1"));
+    assert_ne!(object, first);
+}
+
+#[test]
 fn what_is_equal_is_stored_once() {
     let mut intake = intake(Encoding::Json, Rules::default());
     let one = intake.object(&document("a", "1", &[])).unwrap();
