@@ -135,7 +135,7 @@ impl Extent {
             let closed = count(equal(folded, b'}') & !in_string);
             // A backslash after a backslash, or outside of a string, where it escapes nothing.
             let odd = backslashes & (escaped | !in_string);
-            // In a string, neither brackets nor the end can come before a quote does.
+            // Outside of all brackets there is the first byte, or a string that ends with its quote.
             let ends = closed >= depth && (opened | closed) != 0 || (depth == 0 && quotes != 0);
             if odd != 0 || ends || depth + opened > MAX_DEPTH {
                 break;

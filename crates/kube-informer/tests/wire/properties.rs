@@ -47,7 +47,7 @@ fn sizes() -> impl Strategy<Value = Vec<usize>> {
 fn json_list() -> impl Strategy<Value = (String, Vec<Value>)> {
     (prop::collection::vec(object(), 0..6), value(), any::<bool>(), any::<prop::sample::Index>()).prop_map(
         |(items, other, pretty, rotation)| {
-            let mut members = vec![
+            let mut members = [
                 ("kind", json!("PodList")),
                 ("apiVersion", json!("v1")),
                 ("metadata", json!({ "resourceVersion": "42", "other": other })),
