@@ -5,6 +5,7 @@
 mod bodies;
 mod fuzz;
 mod list;
+mod memory;
 mod properties;
 mod status;
 mod watch;

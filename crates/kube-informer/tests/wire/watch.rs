@@ -233,6 +233,16 @@ fn a_length_beyond_the_limit_is_an_error_before_the_bytes_come() {
 }
 
 #[test]
+fn only_at_the_beginning_is_a_wrong_length_taken_for_something_else() {
+    let good = event("ADDED", envelope("v1", "Pod", "bytes"));
+    for wrong in ["k8s\0", "<htm"] {
+        let (found, end) = protobuf(&[&good, wrong.as_bytes(), b"rest"].concat());
+        assert_eq!(skipped(&found[1]).fault, Fault::TooLarge { limit: 1000 });
+        assert!(truncated(&end));
+    }
+}
+
+#[test]
 fn a_body_that_ends_anywhere_within_a_frame_is_truncated() {
     let line = b"{\"type\":\"ADDED\",\"object\":{}}\n".to_vec();
     for (encoding, frame) in [(Json, line), (Protobuf, event("ADDED", envelope("v1", "Pod", "bytes")))] {

@@ -67,7 +67,7 @@ fn valid() -> impl Strategy<Value = serde_json::Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(serde_json::Value::from),
             prop::collection::btree_map("[a-z\\\\\"{}\\[\\]]{0,20}", inner, 0..6)
-                .prop_map(|map| serde_json::Value::from_iter(map)),
+                .prop_map(serde_json::Value::from_iter),
         ]
     })
 }
