@@ -57,79 +57,145 @@ impl Extent {
 
     /// Follows the value through the next bytes.
     pub(super) fn follow(&mut self, bytes: &[u8]) -> Reached {
-        let mut at = 0;
-        loop {
-            let rest = bytes.get(at..).unwrap_or_default();
-            self.place = match self.place {
-                // Between => (Between | String)
-                Place::Between => {
-                    let Some(found) = rest.iter().position(|byte| is_structural(*byte)) else {
-                        return Reached::More;
-                    };
-                    at += found + 1;
-                    match rest[found] {
-                        b'"' => Place::String,
-                        b'{' | b'[' => {
-                            self.depth += 1;
-                            if self.depth == MAX_DEPTH + 1 {
-                                return Reached::TooDeep(at);
-                            }
-                            Place::Between
-                        }
-                        _ => {
-                            self.depth = self.depth.saturating_sub(1);
-                            if self.depth == 0 {
-                                return Reached::End(at);
-                            }
-                            Place::Between
-                        }
-                    }
-                }
-                // String => (Escaped | Between)
-                Place::String => {
-                    let Some(found) = string_end(rest) else {
-                        return Reached::More;
-                    };
-                    at += found + 1;
-                    if rest[found] == b'\\' {
-                        Place::Escaped
-                    } else if self.depth == 0 {
-                        return Reached::End(at);
-                    } else {
-                        Place::Between
-                    }
-                }
-                // Escaped => String
-                Place::Escaped => {
-                    if rest.is_empty() {
-                        return Reached::More;
-                    }
-                    at += 1;
-                    Place::String
-                }
-                Place::Scalar => {
-                    return match rest.iter().position(|byte| !is_scalar(*byte)) {
-                        Some(end) => Reached::End(end),
-                        None => Reached::More,
-                    };
-                }
-            };
+        if self.place == Place::Scalar {
+            let end = bytes.iter().position(|byte| !is_scalar(*byte));
+            return end.map_or(Reached::More, Reached::End);
         }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = self.follow_words(rest);
+            // What a word is too coarse for: the end, an escape, what is left of the slice.
+            let (near, far) = rest.split_at(rest.len().min(WORD));
+            for (at, byte) in near.iter().enumerate() {
+                let reached = bytes.len() - rest.len() + at + 1;
+                match self.follow_byte(*byte) {
+                    Turn::None => {}
+                    Turn::End => return Reached::End(reached),
+                    Turn::TooDeep => return Reached::TooDeep(reached),
+                }
+            }
+            rest = far;
+        }
+        Reached::More
+    }
+
+    fn follow_byte(&mut self, byte: u8) -> Turn {
+        self.place = match (self.place, byte) {
+            // Between => (Between | String)
+            (Place::Between, b'{' | b'[') => {
+                self.depth += 1;
+                if self.depth == MAX_DEPTH + 1 {
+                    return Turn::TooDeep;
+                }
+                Place::Between
+            }
+            (Place::Between, b'}' | b']') => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0 {
+                    return Turn::End;
+                }
+                Place::Between
+            }
+            (Place::Between, b'"') => Place::String,
+            // String => (String | Escaped | Between)
+            (Place::String, b'\\') => Place::Escaped,
+            (Place::String, b'"') if self.depth == 0 => return Turn::End,
+            (Place::String, b'"') => Place::Between,
+            // Escaped => String
+            (Place::Escaped, _) => Place::String,
+            (place, _) => place,
+        };
+        Turn::None
+    }
+
+    /// Follows the value eight bytes at a time as long as they can neither end it nor lead too deep, and their
+    /// escapes are plain to see; gives the rest. Most of an object goes by here.
+    fn follow_words<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
+        // Numbers instead of places: whether a word begins in a string cannot be predicted, so nothing here
+        // branches on it.
+        let (mut string, mut escape) = match self.place {
+            Place::Between => (0, 0),
+            Place::String => (LANES, 0),
+            Place::Escaped => (LANES, 1),
+            Place::Scalar => return bytes,
+        };
+        let mut depth = self.depth;
+        let mut without_quotes = 0;
+        while let Some(word) = bytes.first_chunk::<WORD>() {
+            let word = u64::from_le_bytes(*word);
+            let backslashes = equal(word, b'\\');
+            let quotes = equal(word, b'"');
+            let escaped = backslashes << 8 | escape;
+            // Each lane counts the quotes up to it; where that is odd, it is on the other side of a quote than
+            // what comes before the word.
+            let in_string = ((quotes & !escaped).wrapping_mul(LANES) & LANES) ^ string;
+            // The brackets differ from the braces in one bit.
+            let folded = word | LANES << 5;
+            let opened = count(equal(folded, b'{') & !in_string);
+            let closed = count(equal(folded, b'}') & !in_string);
+            // A backslash after a backslash, or outside of a string, where it escapes nothing.
+            let odd = backslashes & (escaped | !in_string);
+            // Outside of all brackets there is the first byte, or a string that ends with its quote.
+            let ends = closed >= depth && (opened | closed) != 0 || (depth == 0 && quotes != 0);
+            if odd != 0 || ends || depth + opened > MAX_DEPTH {
+                break;
+            }
+            depth = depth + opened - closed;
+            string = if last(in_string) { LANES } else { 0 };
+            escape = u64::from(last(backslashes));
+            bytes = bytes.get(WORD..).unwrap_or_default();
+            without_quotes = if quotes | backslashes == 0 { without_quotes + 1 } else { 0 };
+            if without_quotes == LONG {
+                without_quotes = 0;
+                if string != 0 {
+                    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+                    bytes = bytes.get(end..).unwrap_or_default();
+                }
+            }
+        }
+        self.depth = depth;
+        self.place = match (string, escape) {
+            (0, _) => Place::Between,
+            (_, 0) => Place::String,
+            _ => Place::Escaped,
+        };
+        bytes
     }
 }
 
-/// The next quote or backslash. Most strings are short: a call costs more than looking at their bytes does.
-fn string_end(bytes: &[u8]) -> Option<usize> {
-    const NEAR: usize = 16;
-    let (near, far) = bytes.split_at(bytes.len().min(NEAR));
-    match near.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
-        Some(found) => Some(found),
-        None => memchr::memchr2(b'"', b'\\', far).map(|found| NEAR + found),
-    }
+/// What a byte leads to.
+enum Turn {
+    None,
+    End,
+    TooDeep,
 }
 
-fn is_structural(byte: u8) -> bool {
-    matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')
+/// How many lanes are one.
+fn count(lanes: u64) -> usize {
+    (lanes.wrapping_mul(LANES) >> (8 * (WORD - 1))) as usize
+}
+
+/// Whether the last lane is one.
+fn last(lanes: u64) -> bool {
+    lanes >> (8 * (WORD - 1)) != 0
+}
+
+/// How many bytes are looked at together.
+const WORD: usize = 8;
+
+/// After how many words without a quote a string is worth a call that jumps over the rest of it.
+const LONG: usize = 4;
+
+/// A one in each byte of a word.
+const LANES: u64 = 0x0101_0101_0101_0101;
+
+/// A one in each byte of the word that is this byte, zeros elsewhere.
+fn equal(word: u64, byte: u8) -> u64 {
+    const LOW: u64 = LANES * 0x7f;
+    let different = word ^ (LANES * u64::from(byte));
+    // The top bit of each byte is set unless all its bits are zero; no carry leaves a byte.
+    let nonzero = ((different & LOW) + LOW) | different;
+    (!nonzero >> 7) & LANES
 }
 
 /// What numbers, `true`, `false` and `null` are made of.

@@ -188,4 +188,4 @@ pub(super) fn text(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

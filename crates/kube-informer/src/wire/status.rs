@@ -249,6 +249,3 @@ impl fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
-
-#[cfg(test)]
-mod tests;

@@ -145,11 +145,20 @@ impl WatchFrames {
         }
         let expected = match self.state {
             State::Begin => return Ok(()),
-            State::Line if self.input.take().iter().all(|byte| is_space(*byte)) => return Ok(()),
+            State::Line => {
+                let rest = self.input.take();
+                if rest.iter().all(|byte| is_space(*byte)) {
+                    return Ok(());
+                }
+                if let Err(status @ WireError::Status(_)) = event::from_json(&rest) {
+                    return Err(status);
+                }
+                "the end of a line"
+            }
             State::Length { read: 0, .. } => return Ok(()),
             State::Text(text) => return Err(text.error()),
             State::Document => return Err(self.document()),
-            State::Line | State::SkipLine => "the end of a line",
+            State::SkipLine => "the end of a line",
             State::Length { .. } => "the length of an event",
             State::Message { .. } | State::SkipMessage { .. } => "the rest of an event",
         };

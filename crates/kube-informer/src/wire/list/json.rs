@@ -180,6 +180,7 @@ impl List {
             // Value => (InValue | SkipValue | FirstItem)
             (State::Value(Name::Items), b'[') => State::FirstItem,
             (State::Value(Name::Items), _) if found != b'n' => return wrong("a list of items"),
+            (State::Value(Name::Metadata), _) if !matches!(found, b'{' | b'n') => return wrong("an object"),
             (State::Value(name), _) => {
                 let Some(extent) = Extent::begin(found) else { return wrong("a value") };
                 consumed = false;
@@ -339,7 +340,10 @@ impl List {
         let mut members = Members::new(&self.head).map_while(Result::ok);
         let kind = members.find(|member| member.key == Name::Kind.text())?;
         let kind = string(self.head.get(kind.value)?)?;
-        (kind == "Status").then(|| WireError::Status(Box::new(Status::read(Encoding::Json, &self.head))))
+        (kind == "Status").then(|| {
+            let document = [&self.head[..], b"}"].concat();
+            WireError::Status(Box::new(Status::read(Encoding::Json, &document)))
+        })
     }
 
     /// The closing brace.
