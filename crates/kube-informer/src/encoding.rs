@@ -8,7 +8,7 @@ mod codec;
 mod error;
 pub(crate) mod json;
 pub mod metadata;
-mod protobuf;
+pub(crate) mod protobuf;
 pub mod rules;
 pub(crate) mod schema;
 mod tree;

@@ -11,7 +11,7 @@ mod de;
 mod envelope;
 mod metadata;
 mod plan;
-mod reader;
+pub(crate) mod reader;
 mod seek;
 mod text;
 mod value;

@@ -1,11 +1,11 @@
-//! The little of the protobuf wire format that envelopes need.
+//! Protobuf that is read while it streams by, and the little of it that envelopes need.
 //!
-//! No schema: whoever calls knows the numbers. Never reads past the end.
+//! No schema: whoever calls knows the numbers.
 
+use crate::encoding::protobuf::reader::{Reader, Value};
 use crate::encoding::{DecodeError, Fault};
 
-/// What a document in the Kubernetes envelope begins with.
-pub(super) const MAGIC: &[u8] = b"k8s\0";
+pub(super) use crate::encoding::protobuf::MAGIC;
 
 /// A number that is read byte by byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,104 +60,10 @@ pub(super) fn tag(value: u64, offset: usize) -> Result<(u64, Shape), DecodeError
     Ok((value >> 3, shape.ok_or_else(wrong)?))
 }
 
-/// One field of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Field<'a> {
-    pub(super) number: u64,
-    pub(super) content: Content<'a>,
-    /// Where in the message the content begins.
-    pub(super) at: usize,
-}
-
-/// A field's content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content<'a> {
-    Number(u64),
-    /// Strings, nested messages.
-    Bytes(&'a [u8]),
-    /// A fixed-width number, which no envelope has.
-    Fixed,
-}
-
-/// The fields of a message that is the whole slice, in the order of the bytes. Ends after the first error.
-#[derive(Debug)]
-pub(super) struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// Whether content that is cut off is given as far as it goes.
-    lenient: bool,
-}
-
-impl<'a> Fields<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, lenient: false }
-    }
-
-    fn varint(&mut self) -> Result<u64, DecodeError> {
-        let mut varint = Varint::NEW;
-        loop {
-            let Some(byte) = self.bytes.get(self.at) else {
-                return Err(DecodeError::new(Fault::Truncated, self.at, "the rest of a number"));
-            };
-            let number = varint.push(*byte, self.at)?;
-            self.at += 1;
-            if let Some(number) = number {
-                return Ok(number);
-            }
-        }
-    }
-
-    fn take(&mut self, length: u64) -> Result<&'a [u8], DecodeError> {
-        let end = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
-        let content = match end.and_then(|end| self.bytes.get(self.at..end)) {
-            Some(content) => content,
-            None if self.lenient => self.bytes.get(self.at..).unwrap_or_default(),
-            None => {
-                let expected = format!("{length} bytes of a field");
-                return Err(DecodeError::new(Fault::Truncated, self.bytes.len(), expected));
-            }
-        };
-        self.at += content.len();
-        Ok(content)
-    }
-
-    fn field(&mut self) -> Result<Field<'a>, DecodeError> {
-        let start = self.at;
-        let (number, shape) = tag(self.varint()?, start)?;
-        let length = match shape {
-            Shape::Number => 0,
-            Shape::Fixed(length) => length,
-            Shape::Bytes => self.varint()?,
-        };
-        let at = self.at;
-        let content = match shape {
-            Shape::Number => Content::Number(self.varint()?),
-            Shape::Fixed(_) => self.take(length).map(|_| Content::Fixed)?,
-            Shape::Bytes => Content::Bytes(self.take(length)?),
-        };
-        Ok(Field { number, content, at })
-    }
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<Field<'a>, DecodeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.at >= self.bytes.len() {
-            return None;
-        }
-        let field = self.field();
-        if field.is_err() {
-            self.at = self.bytes.len();
-        }
-        Some(field)
-    }
-}
-
 /// The fields of a message, as far as they can be read; of one that is cut off, what there is.
-pub(super) fn readable(bytes: &[u8]) -> impl Iterator<Item = (u64, Content<'_>)> {
-    let fields = Fields { lenient: true, ..Fields::new(bytes) };
-    fields.map_while(Result::ok).map(|field| (field.number, field.content))
+pub(super) fn readable(bytes: &[u8]) -> impl Iterator<Item = (u32, Value<'_>)> {
+    let mut reader = Reader::lenient(bytes);
+    std::iter::from_fn(move || reader.next().ok().flatten().map(|entry| (entry.number, entry.value)))
 }
 
 /// What an envelope says of its document's type.
@@ -173,8 +79,8 @@ impl TypeMeta {
         let mut meta = Self::default();
         for field in readable(bytes) {
             match field {
-                (1, Content::Bytes(value)) => meta.api_version = text(value),
-                (2, Content::Bytes(value)) => meta.kind = text(value),
+                (1, Value::Bytes(value)) => meta.api_version = text(value),
+                (2, Value::Bytes(value)) => meta.kind = text(value),
                 _ => {}
             }
         }
@@ -188,4 +94,25 @@ pub(super) fn text(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_more_than_64_bits_is_refused() {
+        let read = |bytes: &[u8]| {
+            let mut varint = Varint::NEW;
+            bytes.iter().find_map(|byte| varint.push(*byte, 0).transpose())
+        };
+        assert_eq!(read(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), Some(Ok(u64::MAX)));
+        assert!(read(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02").is_some_and(|number| number.is_err()));
+        assert_eq!(read(b"\xff\xff"), None);
+    }
+
+    #[test]
+    fn a_tag_that_no_message_has_is_refused() {
+        assert_eq!(tag(0x12, 0), Ok((2, Shape::Bytes)));
+        for value in [0x0b, 0x0c, 0x0e, 0x02, 1 << 32] {
+            assert!(tag(value, 7).is_err_and(|error| error.offset == 7), "{value:x}");
+        }
+    }
+}

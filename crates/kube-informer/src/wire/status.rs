@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::json::Members;
-use super::protobuf::{Content, MAGIC, TypeMeta, readable, text};
+use super::protobuf::{MAGIC, TypeMeta, readable, text};
 use super::text::beginning;
 use crate::encoding::Encoding;
+use crate::encoding::protobuf::reader::Value as Wire;
 
 /// A `Status` of the API server. Absent strings are empty, absent numbers 0.
 ///
@@ -127,7 +128,7 @@ impl Status {
     /// From an envelope without its magic, whatever kind it names.
     fn from_envelope(bytes: &[u8]) -> Self {
         let raw = readable(bytes).find_map(|field| match field {
-            (2, Content::Bytes(raw)) => Some(raw),
+            (2, Wire::Bytes(raw)) => Some(raw),
             _ => None,
         });
         raw.map(Self::from_protobuf).unwrap_or_default()
@@ -136,7 +137,7 @@ impl Status {
     /// From an envelope without its magic, if it names this kind.
     pub(super) fn in_envelope(bytes: &[u8]) -> Option<Self> {
         let kind = readable(bytes).find_map(|field| match field {
-            (1, Content::Bytes(type_meta)) => Some(TypeMeta::read(type_meta).kind),
+            (1, Wire::Bytes(type_meta)) => Some(TypeMeta::read(type_meta).kind),
             _ => None,
         });
         (kind? == "Status").then(|| Self::from_envelope(bytes))
@@ -147,11 +148,11 @@ impl Status {
         let mut status = Self::default();
         for field in readable(bytes) {
             match field {
-                (2, Content::Bytes(value)) => status.status = text(value),
-                (3, Content::Bytes(value)) => status.message = text(value),
-                (4, Content::Bytes(value)) => status.reason = text(value),
-                (5, Content::Bytes(value)) => status.details = StatusDetails::from_protobuf(value),
-                (6, Content::Number(value)) => status.code = value.try_into().unwrap_or_default(),
+                (2, Wire::Bytes(value)) => status.status = text(value),
+                (3, Wire::Bytes(value)) => status.message = text(value),
+                (4, Wire::Bytes(value)) => status.reason = text(value),
+                (5, Wire::Bytes(value)) => status.details = StatusDetails::from_protobuf(value),
+                (6, Wire::Varint(value)) => status.code = value.try_into().unwrap_or_default(),
                 _ => {}
             }
         }
@@ -182,14 +183,14 @@ impl StatusDetails {
         let mut details = Self::default();
         for field in readable(bytes) {
             match field {
-                (1, Content::Bytes(value)) => details.name = text(value),
-                (2, Content::Bytes(value)) => details.group = text(value),
-                (3, Content::Bytes(value)) => details.kind = text(value),
-                (4, Content::Bytes(value)) => details.causes.push(StatusCause::from_protobuf(value)),
-                (5, Content::Number(value)) => {
+                (1, Wire::Bytes(value)) => details.name = text(value),
+                (2, Wire::Bytes(value)) => details.group = text(value),
+                (3, Wire::Bytes(value)) => details.kind = text(value),
+                (4, Wire::Bytes(value)) => details.causes.push(StatusCause::from_protobuf(value)),
+                (5, Wire::Varint(value)) => {
                     details.retry_after_seconds = value.try_into().unwrap_or_default();
                 }
-                (6, Content::Bytes(value)) => details.uid = text(value),
+                (6, Wire::Bytes(value)) => details.uid = text(value),
                 _ => {}
             }
         }
@@ -202,9 +203,9 @@ impl StatusCause {
         let mut cause = Self::default();
         for field in readable(bytes) {
             match field {
-                (1, Content::Bytes(value)) => cause.reason = text(value),
-                (2, Content::Bytes(value)) => cause.message = text(value),
-                (3, Content::Bytes(value)) => cause.field = text(value),
+                (1, Wire::Bytes(value)) => cause.reason = text(value),
+                (2, Wire::Bytes(value)) => cause.message = text(value),
+                (3, Wire::Bytes(value)) => cause.field = text(value),
                 _ => {}
             }
         }

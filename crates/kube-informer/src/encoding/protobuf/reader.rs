@@ -30,12 +30,19 @@ pub(crate) struct Entry<'a> {
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Whether content that is cut off is given as far as it goes.
+    lenient: bool,
 }
 
 impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, lenient: false }
+    }
+
+    /// For what is better read in part than not at all: content that is cut off is given as far as it goes.
+    pub(crate) fn lenient(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, lenient: true }
     }
 
     /// The bytes that it reads.
@@ -122,6 +129,11 @@ impl<'a> Reader<'a> {
                 self.at = end;
                 Ok(bytes)
             }
+            None if self.lenient => {
+                let rest = self.bytes.get(self.at..).unwrap_or_default();
+                self.at = self.bytes.len();
+                Ok(rest)
+            }
             None => {
                 let left = self.bytes.len() - self.at;
                 let expected = format!("{length} bytes, and there are {left}");
@@ -202,6 +214,15 @@ mod tests {
             // Three bytes are a whole entry.
             assert_eq!(all(&bytes[..end]).is_ok(), end == 3, "{end}");
         }
+    }
+
+    #[test]
+    fn of_content_that_is_cut_the_lenient_reader_gives_what_there_is() {
+        let mut reader = Reader::lenient(b"\x08\x01\x12\x09hi");
+        assert_eq!(reader.next().unwrap().unwrap().value, Value::Varint(1));
+        assert_eq!(reader.next().unwrap().unwrap().value, Value::Bytes(b"hi"));
+        assert!(reader.next().unwrap().is_none());
+        assert!(Reader::lenient(b"\x1d\0\0").next().is_err());
     }
 
     #[test]

@@ -6,9 +6,10 @@
 use bytes::Bytes;
 
 use super::{ListEnd, MAX_HEAD, truncated};
+use crate::encoding::protobuf::reader::Value as Wire;
 use crate::encoding::{DecodeError, Fault};
 use crate::wire::input::Input;
-use crate::wire::protobuf::{Content, MAGIC, Shape, TypeMeta, Varint, readable, tag, text};
+use crate::wire::protobuf::{MAGIC, Shape, TypeMeta, Varint, readable, tag, text};
 use crate::wire::text::Text;
 use crate::wire::{Status, WireError};
 
@@ -244,10 +245,10 @@ impl List {
             Part::ListMeta => {
                 for field in readable(&bytes) {
                     match field {
-                        (2, Content::Bytes(value)) => self.end.resource_version = text(value),
-                        (3, Content::Bytes(value)) => self.end.continue_token = text(value),
+                        (2, Wire::Bytes(value)) => self.end.resource_version = text(value),
+                        (3, Wire::Bytes(value)) => self.end.continue_token = text(value),
                         // Two's complement, as protobuf writes an int64.
-                        (4, Content::Number(value)) => self.end.remaining_item_count = Some(value as i64),
+                        (4, Wire::Varint(value)) => self.end.remaining_item_count = Some(value as i64),
                         _ => {}
                     }
                 }

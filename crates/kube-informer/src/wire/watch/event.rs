@@ -4,9 +4,10 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 
 use super::{Change, WatchFrame};
+use crate::encoding::protobuf::MAGIC;
+use crate::encoding::protobuf::reader::{Reader, Value as Wire};
 use crate::encoding::{DecodeError, Encoding, Fault};
 use crate::wire::json::{Members, string};
-use crate::wire::protobuf::{Content, Fields, MAGIC};
 use crate::wire::text::{beginning, byte};
 use crate::wire::{Status, WireError};
 
@@ -48,15 +49,15 @@ pub(super) fn from_json(line: &Bytes) -> Result<WatchFrame, WireError> {
 pub(super) fn from_protobuf(message: &Bytes) -> Result<WatchFrame, WireError> {
     let mut kind: Option<(Kind, usize)> = None;
     let mut object: Option<(&[u8], usize)> = None;
-    for field in Fields::new(message) {
-        let field = field.map_err(WireError::Skipped)?;
-        match (field.number, field.content) {
-            (1, _) if kind.is_some() => return Err(twice("type", field.at)),
-            (2, _) if object.is_some() => return Err(twice("object", field.at)),
-            (1, Content::Bytes(name)) => {
-                kind = Some((Kind::of(&String::from_utf8_lossy(name)), field.at));
+    let mut fields = Reader::new(message);
+    while let Some(field) = fields.next().map_err(WireError::Skipped)? {
+        match (field.number, field.value) {
+            (1, _) if kind.is_some() => return Err(twice("type", field.start)),
+            (2, _) if object.is_some() => return Err(twice("object", field.start)),
+            (1, Wire::Bytes(name)) => {
+                kind = Some((Kind::of(&String::from_utf8_lossy(name)), field.start));
             }
-            (2, Content::Bytes(extension)) => object = Some((extension, field.at)),
+            (2, Wire::Bytes(extension)) => object = Some((extension, field.end - extension.len())),
             _ => {}
         }
     }
@@ -71,13 +72,14 @@ pub(super) fn from_protobuf(message: &Bytes) -> Result<WatchFrame, WireError> {
 /// The document that is the `raw` of a RawExtension.
 fn enveloped(message: &Bytes, extension: &[u8], start: usize) -> Result<Bytes, WireError> {
     let mut raw: Option<&[u8]> = None;
-    for field in Fields::new(extension) {
-        let field = field.map_err(|error| {
-            WireError::Skipped(DecodeError { offset: start.saturating_add(error.offset), ..error })
-        })?;
-        match (field.number, field.content) {
-            (1, _) if raw.is_some() => return Err(twice("object", start.saturating_add(field.at))),
-            (1, Content::Bytes(document)) => raw = Some(document),
+    let mut fields = Reader::new(extension);
+    let shifted = |error: DecodeError| {
+        WireError::Skipped(DecodeError { offset: start.saturating_add(error.offset), ..error })
+    };
+    while let Some(field) = fields.next().map_err(shifted)? {
+        match (field.number, field.value) {
+            (1, _) if raw.is_some() => return Err(twice("object", start.saturating_add(field.start))),
+            (1, Wire::Bytes(document)) => raw = Some(document),
             _ => {}
         }
     }
