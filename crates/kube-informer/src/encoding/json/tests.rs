@@ -2,9 +2,10 @@
 
 mod cutting;
 mod faults;
-
+mod fuzz;
 mod metadata;
-
+mod model;
+mod oracle;
 mod seeking;
 mod speed;
 
@@ -58,4 +59,22 @@ fn error(document: impl AsRef<[u8]>) -> DecodeError {
 /// The long forms of tests run where they are asked for.
 fn full() -> bool {
     std::env::var_os("KUBE_INFORMER_FULL").is_some_and(|value| value == "1")
+}
+
+/// Numbers that are the same on every run, and look like chance.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below a limit.
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) % limit.max(1) as u64) as usize
+    }
 }
