@@ -9,8 +9,8 @@
 //!   for what is cut.
 //! - What it writes is what it read, byte for byte, without what was cut and the commas that belonged to it.
 //!   Only a missing `apiVersion` or `kind` is put in front.
-//! - Metadata is what the written bytes say, but for the writers, which come from `managedFields`. A dropped
-//!   label is in neither.
+//! - Metadata is what the written bytes say: a dropped label is in neither. Only the writers are more, which
+//!   come from `managedFields`, and a type that was put in front is not among it.
 //! - Its time grows with the document's length (n log n for the keys of one large object), whatever the
 //!   document says. It does not panic.
 //!

@@ -240,7 +240,10 @@ impl<'a> Reader<'a> {
         // A bit for each value that is open, the innermost lowest: whether it is an object.
         let mut objects = 0_u128;
         loop {
-            // A value begins here.
+            // A value begins here, in an object with its key.
+            if objects & 1 == 1 {
+                at = self.pass_key::<KEYS>(at)?;
+            }
             match byte(bytes, at) {
                 b'"' => at = text::string(bytes, at + 1)?.0 + 1,
                 open @ (b'{' | b'[') => {
@@ -253,11 +256,8 @@ impl<'a> Reader<'a> {
                         depth += 1;
                         let object = open == b'{';
                         objects = objects << 1 | u128::from(object);
-                        if object {
-                            if KEYS {
-                                self.keys.open();
-                            }
-                            at = self.pass_key::<KEYS>(at)?;
+                        if KEYS && object {
+                            self.keys.open();
                         }
                         continue;
                     }
@@ -277,9 +277,6 @@ impl<'a> Reader<'a> {
                 match byte(bytes, at) {
                     b',' => {
                         at = space(bytes, at + 1);
-                        if object {
-                            at = self.pass_key::<KEYS>(at)?;
-                        }
                         break;
                     }
                     b'}' if object => {
