@@ -11,7 +11,7 @@ use super::keys::Keys;
 use super::text::{self, byte, space};
 
 /// How deep values may be nested: as deep as serde_json makes views of them.
-pub(super) const LIMIT: usize = 127;
+pub(crate) const LIMIT: usize = 127;
 
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -43,6 +43,12 @@ impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8], unique: bool) -> Self {
         let keys = if unique { Keys::new() } else { Keys::default() };
         Self { bytes, at: space(bytes, 0), depth: 0, unique, keys, cuts: Vec::new() }
+    }
+
+    /// The same reader, for a value that stands inside of `depth` others.
+    pub(super) fn within(mut self, depth: usize) -> Self {
+        self.depth = depth;
+        self
     }
 
     pub(super) fn at(&self) -> usize {
