@@ -32,6 +32,8 @@ mod object;
 
 mod reader;
 
+pub(crate) use self::reader::LIMIT;
+
 mod cut;
 
 mod keys;
@@ -72,6 +74,24 @@ pub(crate) fn ingest<'a>(
     }
     cut::splice(bytes, start, &cuts, out);
     Ok(object.metadata)
+}
+
+/// Checks one value of any type, with `depth` objects and arrays around it: what passes, serde_json can make
+/// a view of.
+///
+/// # Errors
+///
+/// Where the bytes are not one JSON value. Offsets count from the start of the bytes.
+pub(crate) fn check_value(bytes: &[u8], depth: usize) -> Result<(), DecodeError> {
+    let scan = || {
+        if let Err(error) = std::str::from_utf8(bytes) {
+            return Err(Fail { at: error.valid_up_to(), why: Why::Utf8 });
+        }
+        let mut reader = Reader::new(bytes, false).within(depth);
+        reader.skip()?;
+        reader.end()
+    };
+    scan().map_err(|fail| fault::explain(bytes, fail))
 }
 
 /// The extent of what a pointer names, in a document that was checked before.
