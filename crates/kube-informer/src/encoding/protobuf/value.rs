@@ -261,15 +261,24 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A float as Go prints it and JSON parsers read it back: whole values are whole numbers.
+/// A float as Go prints it and JSON parsers read it back: whole values are whole numbers, made of the fewest
+/// digits that tell the float from its neighbours, and zeros.
 fn double<'de, 'c>(value: f64) -> Plain<'de, 'c> {
+    /// Up to here every whole number is a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = value.fract() == 0.0 && !(value == 0.0 && value.is_sign_negative());
-    if whole && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
-        Plain::Signed(value as i64)
-    } else if whole && (0.0..18_446_744_073_709_551_616.0).contains(&value) {
-        Plain::Unsigned(value as u64)
-    } else {
-        Plain::Float(value)
+    if whole && value.abs() <= EXACT {
+        return Plain::Signed(value as i64);
+    }
+    // From there on Go writes an exponent.
+    if !whole || value.abs() >= 1e21 {
+        return Plain::Float(value);
+    }
+    let digits = value.to_string();
+    match (digits.parse(), digits.parse()) {
+        (Ok(value), _) => Plain::Signed(value),
+        (_, Ok(value)) => Plain::Unsigned(value),
+        _ => Plain::Float(value),
     }
 }
 
@@ -344,5 +353,37 @@ pub(super) fn packed_number<'de>(
         numbers.fixed64().map(|bits| Some(Wire::Fixed64(bits)))
     } else {
         numbers.varint().map(|value| Some(Wire::Varint(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_float_is_the_whole_number_that_go_prints() {
+        let json = |value| match double(value) {
+            Plain::Signed(value) => value.to_string(),
+            Plain::Unsigned(value) => value.to_string(),
+            Plain::Float(value) => format!("{value:e}"),
+            _ => String::new(),
+        };
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0e0"),
+            (-1.0, "-1"),
+            (1.5, "1.5e0"),
+            (9_007_199_254_740_992.0, "9007199254740992"),
+            (123_456_789_012_345_678.0, "123456789012345680"),
+            (9_223_372_036_854_775_807.0, "9223372036854776000"),
+            // Beyond 64 bits, as these digits are.
+            (-9_223_372_036_854_775_808.0, "-9.223372036854776e18"),
+            (18_446_744_073_709_551_615.0, "1.8446744073709552e19"),
+            (1e19, "10000000000000000000"),
+            (1e20, "1e20"),
+            (1e300, "1e300"),
+        ] {
+            assert_eq!(json(value), expected, "{value}");
+        }
     }
 }
