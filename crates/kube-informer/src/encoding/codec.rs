@@ -182,3 +182,17 @@ impl Codec {
         Ok(serde_json::to_string(&tree)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_float_keeps_its_last_digit() {
+        let codec = Codec::new(Encoding::Json, "v1", "ConfigMap", Rules::default()).unwrap();
+        let text = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"n":123456789.12345679}"#;
+        let mut stored = Vec::new();
+        codec.ingest(text.as_bytes(), &mut stored).unwrap();
+        assert_eq!(codec.json(&stored).unwrap(), text);
+    }
+}
