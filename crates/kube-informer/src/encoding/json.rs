@@ -73,6 +73,19 @@ pub(crate) fn ingest<'a>(
     Ok(object.metadata)
 }
 
+/// Checks one value of any type, which stands in something else with `depth` levels around it, as strictly as
+/// [`ingest`] does.
+///
+/// # Errors
+///
+/// Where the bytes are not one such value. Offsets count from the start of the bytes; there is no key.
+pub(crate) fn check_value(bytes: &[u8], depth: usize) -> Result<(), DecodeError> {
+    let mut reader = Reader::within(bytes, depth);
+    let utf8 = std::str::from_utf8(bytes).map_err(|error| Fail { at: error.valid_up_to(), why: Why::Utf8 });
+    let checked = utf8.and_then(|_| reader.skip()).and_then(|()| reader.end());
+    checked.map_err(|fail| fault::plain(bytes, fail))
+}
+
 /// The extent of what a pointer names, in a document that was checked before.
 ///
 /// In one that was not, what is found may be anything.

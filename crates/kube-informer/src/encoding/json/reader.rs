@@ -45,6 +45,11 @@ impl<'a> Reader<'a> {
         Self { bytes, at: space(bytes, 0), depth: 0, unique, keys, cuts: Vec::new() }
     }
 
+    /// A reader at a value that has `depth` levels around it, in which no key may stand twice.
+    pub(super) fn within(bytes: &'a [u8], depth: usize) -> Self {
+        Self { depth, ..Self::new(bytes, true) }
+    }
+
     pub(super) fn at(&self) -> usize {
         self.at
     }

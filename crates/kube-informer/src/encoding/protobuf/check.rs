@@ -3,14 +3,12 @@
 //! What passes is shown by every view without an error of the bytes' making; what was dropped is not
 //! looked into. Nothing is decoded: strings are not read, only jumped over.
 
-use serde::de::IgnoredAny;
-
 use super::plan::Node;
 use super::reader::{Entry, Reader, Value as Wire};
 use super::value::{is_number, packed_number};
 use super::{MAGIC, MAX_DEPTH, document, text};
 use crate::encoding::schema::{self, Kind, Message, MessageId, Shape};
-use crate::encoding::{DecodeError, Fault};
+use crate::encoding::{DecodeError, Fault, json};
 
 /// In which order the entries of a message and of all below it stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,13 +200,6 @@ fn raw_document(raw: &[u8], depth: usize) -> Result<(), DecodeError> {
             }
         };
     }
-    match serde_json::from_slice::<IgnoredAny>(raw) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            // Embedded JSON of the server stands in one line.
-            let offset = if error.line() == 1 { error.column().saturating_sub(1) } else { 0 };
-            let fault = Fault::Unexpected { found: error.to_string() };
-            Err(DecodeError::new(fault, offset, "embedded JSON"))
-        }
-    }
+    // As strictly as JSON is checked that arrives as such: the same objects are refused in both encodings.
+    json::check_value(raw, depth + 1)
 }
