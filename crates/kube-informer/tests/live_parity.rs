@@ -7,6 +7,8 @@
 
 #[path = "live_parity/compare.rs"]
 mod compare;
+#[path = "live_parity/odd.rs"]
+mod odd;
 #[path = "live_parity/read.rs"]
 mod read;
 #[path = "live_parity/world.rs"]
