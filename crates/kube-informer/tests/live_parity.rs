@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "live_parity/answers.rs"]
+mod answers;
 #[path = "live_parity/compare.rs"]
 mod compare;
 #[path = "live_parity/odd.rs"]
