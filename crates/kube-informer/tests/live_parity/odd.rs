@@ -98,3 +98,15 @@ async fn text_that_is_not_unicode_is_read_the_same_in_both_encodings() {
     let fate = fate(world, collection, ("v1", "ConfigMap"), "not-unicode", text.to_vec()).await;
     assert_eq!(fate, Ok(Fate::Read));
 }
+
+/// The time of a writer is the client's to choose, and the last that the server takes is beyond the range of
+/// many libraries.
+#[tokio::test]
+async fn a_writer_of_the_last_second_is_read_the_same_in_both_encodings() {
+    let world = require!(World::shared().await);
+    let text = br#"{"metadata":{"name":"last-second","managedFields":[{"manager":"m","operation":"Update",
+        "apiVersion":"v1","time":"9999-12-31T23:59:59Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}"#;
+    let collection = "/api/v1/namespaces/default/configmaps";
+    let fate = fate(world, collection, ("v1", "ConfigMap"), "last-second", text.to_vec()).await;
+    assert_eq!(fate, Ok(Fate::Read));
+}
