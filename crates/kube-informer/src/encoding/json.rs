@@ -76,18 +76,16 @@ pub(crate) fn ingest<'a>(
     Ok(object.metadata)
 }
 
-/// Checks one value of any type, with `depth` objects and arrays around it: what passes, serde_json can make
-/// a view of.
+/// Checks one value of any type, with `depth` objects and arrays around it, as strictly as [`ingest`] does: what passes,
+/// serde_json can make a view of.
 ///
 /// # Errors
 ///
 /// Where the bytes are not one JSON value. Offsets count from the start of the bytes.
 pub(crate) fn check_value(bytes: &[u8], depth: usize) -> Result<(), DecodeError> {
     let scan = || {
-        if let Err(error) = std::str::from_utf8(bytes) {
-            return Err(Fail { at: error.valid_up_to(), why: Why::Utf8 });
-        }
-        let mut reader = Reader::new(bytes, false).within(depth);
+        let utf8 = |error: Utf8Error| Fail { at: error.valid_up_to(), why: Why::Utf8 };
+        let mut reader = Reader::new(std::str::from_utf8(bytes).map_err(utf8)?).within(depth);
         reader.skip()?;
         reader.end()
     };

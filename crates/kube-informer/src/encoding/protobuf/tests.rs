@@ -12,6 +12,8 @@ mod values;
 
 mod absent;
 
+mod embedded;
+
 mod order;
 
 mod views;
