@@ -33,7 +33,7 @@ impl Handler {
         let resource = found.ok_or_else(nowhere)?;
         let (custom, in_namespace) = (resource.custom.is_some(), !target.namespace.is_empty());
         let of_one = !target.name.is_empty() || !target.subresource.is_empty();
-        // A namespace without a name is one that built-in resources look for.
+        // What is in a namespace without a name: built-in resources ask for the name, custom ones are nowhere.
         if resource.namespaced && !in_namespace && of_one && (custom || !target.nameless_namespace) {
             return Err(nowhere());
         }
@@ -306,11 +306,7 @@ impl Handler {
         if !declared.verbs.iter().any(|v| v == verb) {
             return Err(ApiError::method_not_allowed());
         }
-        at.check_form(if declared.name == "scale" || verb != "create" {
-            Shape::Object
-        } else {
-            Shape::Posted
-        })?;
+        at.check_form(if verb == "create" { Shape::Posted } else { Shape::Object })?;
         if at.target.name.is_empty() {
             return Err(match &at.resource.custom {
                 None => ApiError::bad_request("name must be provided"),

@@ -4,6 +4,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Uri};
 use serde_json::{Value, json};
 
+/// What no table can be made with.
+const UNFIT: &str = "includeObject=Nonsense";
+
 /// A small generator whose numbers follow from its seed (xorshift).
 pub(super) struct Random(u64);
 
@@ -34,11 +37,15 @@ impl Random {
     /// The head and the body of a request.
     pub(super) fn request(&mut self) -> (Request<()>, Bytes) {
         let (method, uri, media, body) = if self.chance(75) { self.sensible() } else { self.nonsense() };
+        let unfit = uri.query() == Some(UNFIT);
         let mut request = Request::builder().method(method).uri(uri);
         if self.chance(95) {
             request = request.header("content-type", media);
         }
-        if self.chance(20) {
+        if unfit {
+            // Found out late by a server that does not look first.
+            request = request.header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1");
+        } else if self.chance(20) {
             let accepts = [
                 "application/json",
                 "application/json;as=Table;g=meta.k8s.io;v=v1",
@@ -75,7 +82,11 @@ impl Random {
                 self.mutate(&mut body);
             }
         }
-        let query = if self.chance(25) { self.query() } else { String::new() };
+        let query = match self.below(100) {
+            0..25 => self.query(),
+            25..30 => format!("?{UNFIT}"),
+            _ => String::new(),
+        };
         let uri = format!("{}{query}", asked.path).parse().unwrap_or_else(|_| Uri::from_static("/"));
         (asked.method, uri, asked.media, body.to_string().into())
     }
