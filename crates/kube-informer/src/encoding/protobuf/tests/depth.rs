@@ -235,7 +235,7 @@ fn no_struct_of_the_table_shows_more_levels_than_views_allow() {
         let shown = |field: &&schema::Field| {
             field.shape == Shape::Embedded || (field.shape == Shape::One && field.absent == Absent::Zero)
         };
-        let below = schema::message(id).fields.iter().filter(shown).map(|field| match field.kind {
+        let below = schema::message(id).fields().iter().filter(shown).map(|field| match field.kind {
             Kind::Message(id) => levels(id),
             _ => 0,
         });

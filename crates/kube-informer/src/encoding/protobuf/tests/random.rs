@@ -84,7 +84,7 @@ impl Random {
     /// A message as Go writes it.
     pub(super) fn message(&mut self, table: &Message, depth: usize) -> Vec<u8> {
         let mut out = Vec::new();
-        for field in table.fields {
+        for field in table.fields() {
             // Deep messages get fewer and fewer fields.
             if self.values > 0 && self.once_in(1 + depth) {
                 self.field(field, depth, &mut out);
@@ -98,12 +98,12 @@ impl Random {
         self.values = 200;
         let table = schema::message(root.message);
         let mut out = Vec::new();
-        for field in table.fields {
+        for field in table.fields() {
             if field.number == 1 {
                 let Kind::Message(id) = field.kind else { continue };
                 let mut metadata = vec![];
                 put_bytes(&mut metadata, 1, b"name");
-                for field in schema::message(id).fields.iter().filter(|field| field.number != 1) {
+                for field in schema::message(id).fields().iter().filter(|field| field.number != 1) {
                     if self.once_in(2) {
                         self.field(field, 2, &mut metadata);
                     }
@@ -398,7 +398,7 @@ fn rounds() -> u64 {
 fn codecs(root: &Root) -> [Codec; 2] {
     [ManagedFields::Keep, ManagedFields::Cut].map(|managed_fields| {
         let rules = Rules::default().managed_fields(managed_fields);
-        Codec::new(Encoding::Protobuf, root.api_version, root.kind, rules).unwrap()
+        Codec::new(Encoding::Protobuf, root.api_version(), root.kind(), rules).unwrap()
     })
 }
 
@@ -407,7 +407,7 @@ fn what_go_writes_passes_unchanged_and_can_be_seen_every_way() {
     assert!(roots().count() > 150);
     for seed in 0..rounds() {
         for (root, object) in objects(&mut Random::new(seed)) {
-            let told = format!("seed {seed}: {} {}", root.api_version, root.kind);
+            let told = format!("seed {seed}: {} {}", root.api_version(), root.kind());
             let order = check::check(root.message, &object, None).expect(&told);
             assert_eq!(order, check::Order::Canonical, "{told}");
             let [codec, _] = codecs(root);
@@ -418,7 +418,10 @@ fn what_go_writes_passes_unchanged_and_can_be_seen_every_way() {
             let value: Value = codec.view(&stored).expect(&told);
             let json = codec.json(&stored).unwrap();
             assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), value, "{told}");
-            assert_eq!((&value["apiVersion"], &value["kind"]), (&root.api_version.into(), &root.kind.into()));
+            assert_eq!(
+                (&value["apiVersion"], &value["kind"]),
+                (&root.api_version().into(), &root.kind().into())
+            );
             assert_eq!(value["metadata"]["name"], *metadata.name, "{told}");
             for (field, shown) in value.as_object().unwrap() {
                 let pointer = Pointer::parse(&format!("/{field}")).unwrap();
@@ -433,7 +436,7 @@ fn the_same_object_in_any_order_is_stored_as_the_same_bytes() {
     for seed in 0..rounds() {
         let mut random = Random::new(seed);
         for (root, object) in objects(&mut random) {
-            let told = format!("seed {seed}: {} {}", root.api_version, root.kind);
+            let told = format!("seed {seed}: {} {}", root.api_version(), root.kind());
             let disordered = random.scramble(root.message, &object);
             for codec in codecs(root) {
                 let (mut stored, mut stored_too) = (Vec::new(), Vec::new());

@@ -104,14 +104,17 @@ fn an_object_without_metadata_or_name_is_refused() {
 
 #[test]
 fn an_unknown_field_is_reported_with_its_message_and_its_object() {
-    let unknown = |message, number| Fault::UnknownField { message, number };
+    let unknown = |message: &str, number| Fault::UnknownField { message: message.to_owned(), number };
     let codec = codec("apps/v1", "Deployment");
     for (deployment, fault) in [
-        (object().varint(4, 1), unknown("Deployment", 4)),
-        (object().bytes(1000, "x"), unknown("Deployment", 1000)),
-        (object().message(2, message().varint(8, 1)), unknown("DeploymentSpec", 8)),
-        (object().message(2, message().varint(10, 1)), unknown("DeploymentSpec", 10)),
-        (object().message(2, message().message(2, message().bytes(3, "x"))), unknown("LabelSelector", 3)),
+        (object().varint(4, 1), unknown("apps/v1.Deployment", 4)),
+        (object().bytes(1000, "x"), unknown("apps/v1.Deployment", 1000)),
+        (object().message(2, message().varint(8, 1)), unknown("apps/v1.DeploymentSpec", 8)),
+        (object().message(2, message().varint(10, 1)), unknown("apps/v1.DeploymentSpec", 10)),
+        (
+            object().message(2, message().message(2, message().bytes(3, "x"))),
+            unknown("meta/v1.LabelSelector", 3),
+        ),
         (
             object().message(2, message().message(2, message().message(1, message().bytes(3, "x")))),
             unknown("an entry of a map", 3),
@@ -211,7 +214,9 @@ fn special_types_of_other_wire_types_are_refused() {
     {
         assert!(matches!(port(target).fault, Fault::Unexpected { .. }));
     }
-    assert!(matches!(port(message().varint(4, 1)).fault, Fault::UnknownField { message: "IntOrString", .. }));
+    assert!(
+        matches!(port(message().varint(4, 1)).fault, Fault::UnknownField { ref message, .. } if message == "IntOrString")
+    );
 }
 
 #[test]
