@@ -286,7 +286,7 @@ fn a_raw_value_that_is_no_document_is_refused() {
         (&deep, "nested deeper than"),
         (b"k8s\0", "a type in field 1"),
         (b"k8s\0\x0a\x0a\x0a\x02v1\x12\x04Nope", "unknown kind v1/Nope"),
-        (b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x7a\x00", "unknown field 15 of Pod"),
+        (b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x7a\x00", "unknown field 15 of core/v1.Pod"),
     ] {
         let error = codec.refuse(object().message(2, message().bytes(1, raw)));
         assert!(error.to_string().contains(says), "{:?}: {error}", String::from_utf8_lossy(raw));
