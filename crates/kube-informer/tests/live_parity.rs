@@ -49,7 +49,7 @@ fn assert_none(wrong: &[String], compared: usize) {
     println!("{compared} compared");
 }
 
-fn type_of<'a>(resource: &'a Resource, form: Form) -> (&'a str, &'a str) {
+fn type_of(resource: &Resource, form: Form) -> (&str, &str) {
     match form {
         Form::Whole => (&resource.api_version, &resource.kind),
         Form::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadata"),
