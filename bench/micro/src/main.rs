@@ -1,7 +1,9 @@
 //! Runs the cases and prints what was measured, as lines of fields between tabs; `cargo xtask bench micro` reads them.
 
 use anyhow::{Context, Result, bail};
-use kube_informer_bench::{Case, cases, data, measure};
+use kube_informer_bench::{Case, cases, data};
+
+mod measure;
 
 const USAGE: &str = "time [ROUNDS] | count [TIMES] | sizes | list | run CASE TIMES";
 

@@ -1,15 +1,12 @@
 //! Instructions per object, counted by callgrind.
 //!
 //! One process runs all cases, one after the other. Callgrind collects only within `bench_measured` and writes what it
-//! has collected each time that function is left: one file per case, nothing of the preparations in it.
+//! has collected each time that `bench_case` is left: one file per case, nothing of the preparations in it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-
-/// What callgrind looks for.
-const FUNCTION: &str = "*bench_measured*";
 
 /// How often each case is run under it.
 const TIMES: usize = 128;
@@ -30,8 +27,7 @@ pub(super) fn count(binary: &Path, cases: usize) -> Result<Option<Vec<f64>>> {
     let out = folder.join("out");
     let status = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
-        .arg(format!("--toggle-collect={FUNCTION}"))
-        .arg(format!("--dump-after={FUNCTION}"))
+        .args(["--toggle-collect=*bench_measured*", "--dump-after=*bench_case*"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(binary)
         .args(["count", &TIMES.to_string()])
