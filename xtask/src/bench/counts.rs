@@ -26,7 +26,7 @@ pub(super) fn count(binary: &Path, cases: usize) -> Result<Option<Vec<f64>>> {
     std::fs::create_dir_all(&folder)?;
     let out = folder.join("out");
     let status = Command::new("valgrind")
-        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
+        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no", "--compress-strings=no"])
         .args(["--toggle-collect=*bench_measured*", "--dump-after=*bench_case*"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(binary)
