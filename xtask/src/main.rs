@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod control_plane;
 mod docs;
 mod kinds;
@@ -28,6 +29,9 @@ enum Xtask {
     Test(test::Options),
     /// Check what no compiler checks: stray files, broken links, forbidden dependencies, …
     Tidy,
+    /// Measure what things cost, contestants side by side
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     /// Run the real servers: etcd, kube-apiserver, kube-controller-manager
     #[command(subcommand)]
     ControlPlane(control_plane::ControlPlaneCommand),
@@ -56,6 +60,7 @@ fn main() -> anyhow::Result<ExitCode> {
 async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
     match command {
         Xtask::Test(options) => test::run(&options).await,
+        Xtask::Bench(command) => bench::run(&command).map(|()| ExitCode::SUCCESS),
         Xtask::ControlPlane(command) => control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Xtask::Kinds { check } => kinds::run(check).map(|()| ExitCode::SUCCESS),
         Xtask::Schema { check } => schema::run(check).map(|()| ExitCode::SUCCESS),

@@ -100,6 +100,8 @@ fn message(
                 while packed_number(field.kind, &mut packed).map_err(within(bytes, numbers))?.is_some() {}
                 Order::Canonical
             }
+            // By far the most, and nothing to look into.
+            (_, Wire::Bytes(_)) if matches!(field.kind, Kind::String | Kind::Bytes) => Order::Canonical,
             _ => value(field.kind, &entry, bytes, below, depth)?,
         };
         if order == Order::Other {

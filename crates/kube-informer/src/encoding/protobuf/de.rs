@@ -15,6 +15,8 @@ use std::borrow::Cow;
 use serde::de::{self, DeserializeSeed, Deserializer, Unexpected, Visitor};
 
 use super::plan::Node;
+use super::reader::Value as Wire;
+use super::text;
 use super::value::{Context, Data, Plain, Value};
 use super::walk::Entries;
 use crate::encoding::ViewError;
@@ -50,8 +52,8 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
             Plain::Unsigned(value) => visitor.visit_u64(value),
             Plain::Float(value) => visitor.visit_f64(value),
             Plain::Text(text) => visit_text(text, visitor),
-            Plain::Object(object) => visitor.visit_map(Entries::new(object)?),
-            Plain::Array(items) => visitor.visit_seq(items),
+            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)?),
+            Plain::Array(mut items) => visitor.visit_seq(&mut items),
         }
     }
 
@@ -100,6 +102,10 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
+        // Most of what is read is text, and needs nothing else to be looked at.
+        if let (Kind::String, Data::One(Wire::Bytes(bytes))) = (self.kind, &self.data) {
+            return visit_text(text::string(bytes), visitor);
+        }
         match self.plain()? {
             Plain::Text(text) => visit_text(text, visitor),
             other => Err(other.mismatch(&visitor)),
@@ -121,7 +127,7 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
         match self.plain()? {
             Plain::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_bytes(text.as_bytes()),
             Plain::Text(Cow::Owned(text)) => visitor.visit_byte_buf(text.into_bytes()),
-            Plain::Array(items) => visitor.visit_seq(items),
+            Plain::Array(mut items) => visitor.visit_seq(&mut items),
             other => Err(other.mismatch(&visitor)),
         }
     }
@@ -159,7 +165,7 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
         match self.plain()? {
-            Plain::Array(items) => visitor.visit_seq(items),
+            Plain::Array(mut items) => visitor.visit_seq(&mut items),
             other => Err(other.mismatch(&visitor)),
         }
     }
@@ -179,7 +185,7 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
         match self.plain()? {
-            Plain::Object(object) => visitor.visit_map(Entries::new(object)?),
+            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)?),
             other => Err(other.mismatch(&visitor)),
         }
     }

@@ -63,8 +63,40 @@ impl<'a> Reader<'a> {
     }
 
     /// The next entry; `None` at the end. Offsets of errors count from the start of this message.
-    #[inline]
+    // Where it is inlined, the usual entry never passes through memory as a `Result` with room for an error.
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
+        match self.usual() {
+            Some(entry) => Ok(Some(entry)),
+            None => self.any(),
+        }
+    }
+
+    /// The next entry, if its tag and its number or length are one byte each; otherwise nothing is read.
+    #[inline(always)]
+    fn usual(&mut self) -> Option<Entry<'a>> {
+        let start = self.at;
+        let (&tag, &first) = (self.bytes.get(start)?, self.bytes.get(start + 1)?);
+        // Below 8 the field's number would be 0.
+        if !(8..0x80).contains(&tag) || first >= 0x80 {
+            return None;
+        }
+        let content = start + 2;
+        let (value, end) = match tag & 7 {
+            0 => (Value::Varint(u64::from(first)), content),
+            2 => {
+                let end = content + usize::from(first);
+                (Value::Bytes(self.bytes.get(content..end)?), end)
+            }
+            _ => return None,
+        };
+        self.at = end;
+        Some(Entry { number: u32::from(tag >> 3), value, start, end })
+    }
+
+    /// The next entry, whatever it is.
+    #[inline(never)]
+    fn any(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
         if self.is_empty() {
             return Ok(None);
         }

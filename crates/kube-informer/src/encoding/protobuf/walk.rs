@@ -170,6 +170,15 @@ impl<'de, 'c> Walk<'de, 'c> {
         }
         loop {
             let level = &mut self.current;
+            // Most fields of most messages are not there, and JSON does not show them.
+            let next = level.entry.map_or(u32::MAX, |entry| entry.number);
+            let omitted = |field: &Field| {
+                u32::from(field.number) < next
+                    && field.absent == Absent::Omit
+                    && field.shape != Shape::Embedded
+            };
+            let passed = level.fields.iter().take_while(|field| omitted(field)).count();
+            level.fields = level.fields.get(passed..).unwrap_or_default();
             let Some((field, rest)) = level.fields.split_first() else {
                 if let Some(entry) = &level.entry {
                     return Err(level.out_of_place(context, entry));
