@@ -72,31 +72,45 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next entry, if its tag and its number or length are one byte each; otherwise nothing is read.
+    /// The next entry, if its tag and its number or length are one or two bytes each; otherwise nothing is read.
     #[inline(always)]
-    fn usual(&mut self) -> Option<Entry<'a>> {
+    pub(super) fn usual(&mut self) -> Option<Entry<'a>> {
         let start = self.at;
-        let (&tag, &first) = (self.bytes.get(start)?, self.bytes.get(start + 1)?);
-        // Below 8 the field's number would be 0.
-        if !(8..0x80).contains(&tag) || first >= 0x80 {
+        let (tag, at) = self.short(start)?;
+        let number = tag >> 3;
+        if number == 0 {
             return None;
         }
-        let content = start + 2;
         let (value, end) = match tag & 7 {
-            0 => (Value::Varint(u64::from(first)), content),
+            0 => {
+                let (value, end) = self.short(at)?;
+                (Value::Varint(u64::from(value)), end)
+            }
             2 => {
-                let end = content + usize::from(first);
+                let (length, content) = self.short(at)?;
+                let end = content + length as usize;
                 (Value::Bytes(self.bytes.get(content..end)?), end)
             }
             _ => return None,
         };
         self.at = end;
-        Some(Entry { number: u32::from(tag >> 3), value, start, end })
+        Some(Entry { number, value, start, end })
+    }
+
+    /// A number of one or two bytes at a place, and what comes after it.
+    #[inline(always)]
+    fn short(&self, at: usize) -> Option<(u32, usize)> {
+        let low = u32::from(*self.bytes.get(at)?);
+        if low < 0x80 {
+            return Some((low, at + 1));
+        }
+        let high = u32::from(*self.bytes.get(at + 1)?);
+        (high < 0x80).then_some((low & 0x7f | high << 7, at + 2))
     }
 
     /// The next entry, whatever it is.
     #[inline(never)]
-    fn any(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
+    pub(super) fn any(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -211,6 +225,9 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn all(bytes: &[u8]) -> Result<Vec<(u32, Value<'_>)>, DecodeError> {
@@ -255,6 +272,42 @@ mod tests {
         assert_eq!(reader.next().unwrap().unwrap().value, Value::Bytes(b"hi"));
         assert!(reader.next().unwrap().is_none());
         assert!(Reader::lenient(b"\x1d\0\0").next().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_reads_what_the_long_way_reads(
+            parts in vec(
+                prop_oneof![
+                    vec(any::<u8>(), 1..4),
+                    (1u32..3_000, vec(any::<u8>(), 0..300)).prop_map(|(number, content)| {
+                        let mut bytes = Vec::new();
+                        put_bytes(&mut bytes, number, &content);
+                        bytes
+                    }),
+                    (1u32..3_000, any::<u64>(), 0..64u32).prop_map(|(number, value, shift)| {
+                        let mut bytes = Vec::new();
+                        put_varint(&mut bytes, u64::from(number) << 3);
+                        put_varint(&mut bytes, value >> shift);
+                        bytes
+                    }),
+                ],
+                0..6,
+            ),
+            cut in 0..8usize,
+        ) {
+            let mut bytes = parts.concat();
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            let (mut one, mut two) = (Reader::new(&bytes), Reader::new(&bytes));
+            loop {
+                let (short, long) = (one.next(), two.any());
+                prop_assert_eq!(format!("{short:?}"), format!("{long:?}"));
+                prop_assert_eq!(one.at, two.at);
+                if !matches!(short, Ok(Some(_))) {
+                    break;
+                }
+            }
+        }
     }
 
     #[test]

@@ -126,7 +126,11 @@ impl<'de, 'c> Level<'de, 'c> {
     }
 
     fn read(&mut self, context: &'c Context) -> Result<(), ViewError> {
-        self.entry = self.reader.next().map_err(|error| context.locate(self.reader.bytes(), error))?;
+        // `Reader::next`, taken apart: the usual entry goes straight to its place.
+        self.entry = match self.reader.usual() {
+            Some(entry) => Some(entry),
+            None => self.reader.any().map_err(|error| context.locate(self.reader.bytes(), error))?,
+        };
         Ok(())
     }
 
