@@ -149,14 +149,25 @@ impl<'de, 'c> Value<'de, 'c> {
         })
     }
 
-    /// Special types may be null though they are there.
+    #[inline]
     pub(super) fn is_null(&self) -> Result<bool, ViewError> {
-        let (bytes, kind) = match (&self.data, self.kind) {
-            (Data::Null | Data::Json(serde_json::Value::Null), _) => return Ok(true),
-            (Data::One(Wire::Bytes(bytes)), kind) => (*bytes, kind),
-            _ => return Ok(false),
-        };
-        let null = match kind {
+        match (&self.data, self.kind) {
+            (
+                Data::One(Wire::Bytes(bytes)),
+                Kind::Time
+                | Kind::MicroTime
+                | Kind::Raw
+                | Kind::SchemaOrArray(_)
+                | Kind::SchemaOrStringArray(_),
+            ) => self.is_special_null(bytes),
+            (Data::Null | Data::Json(serde_json::Value::Null), _) => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Special types may be null though they are there.
+    fn is_special_null(&self, bytes: &'de [u8]) -> Result<bool, ViewError> {
+        let null = match self.kind {
             Kind::Time => text::seconds(bytes).map(|seconds| seconds.is_none()),
             Kind::MicroTime => text::micro_time(bytes).map(|text| text.is_none()),
             Kind::Raw => {
@@ -164,8 +175,7 @@ impl<'de, 'c> Value<'de, 'c> {
                 let raw = |fields: Fields<'de>| fields.bytes(1).map_or(&[][..], <[u8]>::trim_ascii);
                 Fields::read(bytes).map(|fields| matches!(raw(fields), [] | b"null"))
             }
-            Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_) => Ok(bytes.is_empty()),
-            _ => Ok(false),
+            _ => Ok(bytes.is_empty()),
         };
         null.map_err(|error| self.context.locate(bytes, error))
     }
@@ -350,8 +360,11 @@ pub(super) fn zero(kind: Kind) -> Wire<'static> {
 }
 
 /// Whether a value is what Go's `omitempty` and `omitzero` leave out.
+#[inline]
 pub(super) fn is_zero(kind: Kind, value: Wire<'_>) -> bool {
     match (kind, value) {
+        // By far the most.
+        (Kind::String, Wire::Bytes(bytes)) => bytes.is_empty(),
         (Kind::Time, Wire::Bytes(bytes)) => matches!(text::seconds(bytes), Ok(None)),
         (Kind::MicroTime, Wire::Bytes(bytes)) => matches!(text::micro_time(bytes), Ok(None)),
         // -0.0 is zero to Go's omitempty.

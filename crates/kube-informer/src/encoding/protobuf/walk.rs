@@ -77,9 +77,8 @@ impl<'de, 'c> Entries<'de, 'c> {
     fn step(&mut self) -> Result<Option<Cow<'de, str>>, ViewError> {
         match &mut self.source {
             Source::Message(walk) => {
-                let Some((name, value)) = walk.step()? else { return Ok(None) };
+                let Some(name) = walk.step(&mut self.value)? else { return Ok(None) };
                 self.name = Cow::Borrowed(name);
-                self.value = Some(value);
                 Ok(Some(Cow::Borrowed(name)))
             }
             Source::Map { context, kind, reader, depth } => {
@@ -157,8 +156,8 @@ impl<'de, 'c> Level<'de, 'c> {
 }
 
 impl<'de, 'c> Walk<'de, 'c> {
-    /// The next field that JSON shows.
-    fn step(&mut self) -> Result<Option<(&'static str, Value<'de, 'c>)>, ViewError> {
+    /// The next field that JSON shows; its value goes straight to its place.
+    fn step(&mut self, to: &mut Option<Value<'de, 'c>>) -> Result<Option<&'static str>, ViewError> {
         let (context, depth) = (self.context, self.depth);
         if let Some(root) = self.head {
             let (name, text) = match self.head_keys {
@@ -170,7 +169,8 @@ impl<'de, 'c> Walk<'de, 'c> {
                 self.head = None;
             }
             let data = Data::One(Wire::Bytes(text.as_bytes()));
-            return Ok(Some((name, Value { context, kind: Kind::String, data, plan: None, depth })));
+            *to = Some(Value { context, kind: Kind::String, data, plan: None, depth });
+            return Ok(Some(name));
         }
         loop {
             let level = &mut self.current;
@@ -199,7 +199,7 @@ impl<'de, 'c> Walk<'de, 'c> {
             };
             level.fields = rest;
             let plan = level.plan.and_then(|plan| plan.below(number));
-            let value = |data| Value { context, kind: field.kind, data, plan, depth };
+            let kind = field.kind;
             let Some(entry) = present else {
                 // What was dropped is not shown as if it were empty.
                 if level.plan.is_some_and(|plan| plan.drops(number)) {
@@ -215,15 +215,16 @@ impl<'de, 'c> Walk<'de, 'c> {
                     Absent::EmptyList => Data::EmptyList,
                     Absent::Zero => Data::One(zero(field.kind)),
                 };
-                return Ok(Some((field.name(), value(data))));
+                *to = Some(Value { context, kind, data, plan, depth });
+                return Ok(Some(field.name()));
             };
             level.last = number;
             match field.shape {
-                Shape::List => {
-                    return Ok(Some((field.name(), value(Data::List(level.span(context, &entry)?)))));
-                }
-                Shape::Map => {
-                    return Ok(Some((field.name(), value(Data::Map(level.span(context, &entry)?)))));
+                Shape::List | Shape::Map => {
+                    let span = level.span(context, &entry)?;
+                    let data = if field.shape == Shape::List { Data::List(span) } else { Data::Map(span) };
+                    *to = Some(Value { context, kind, data, plan, depth });
+                    return Ok(Some(field.name()));
                 }
                 Shape::One | Shape::Pointer | Shape::Embedded => {
                     level.read(context)?;
@@ -243,7 +244,8 @@ impl<'de, 'c> Walk<'de, 'c> {
             if field.drop_zero && is_zero(field.kind, entry.value) {
                 continue;
             }
-            return Ok(Some((field.name(), value(Data::One(entry.value)))));
+            *to = Some(Value { context, kind, data: Data::One(entry.value), plan, depth });
+            return Ok(Some(field.name()));
         }
     }
 
