@@ -164,8 +164,8 @@ impl<'de, 'c> Value<'de, 'c> {
                 let raw = |fields: Fields<'de>| fields.bytes(1).map_or(&[][..], <[u8]>::trim_ascii);
                 Fields::read(bytes).map(|fields| matches!(raw(fields), [] | b"null"))
             }
-            Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_) => Ok(bytes.is_empty()),
-            _ => Ok(false),
+            Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_) => return Ok(bytes.is_empty()),
+            _ => return Ok(false),
         };
         null.map_err(|error| self.context.locate(bytes, error))
     }
@@ -350,6 +350,7 @@ pub(super) fn zero(kind: Kind) -> Wire<'static> {
 }
 
 /// Whether a value is what Go's `omitempty` and `omitzero` leave out.
+#[inline]
 pub(super) fn is_zero(kind: Kind, value: Wire<'_>) -> bool {
     match (kind, value) {
         (Kind::Time, Wire::Bytes(bytes)) => matches!(text::seconds(bytes), Ok(None)),
