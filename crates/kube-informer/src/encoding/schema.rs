@@ -197,6 +197,7 @@ impl fmt::Display for Message {
 
 impl Field {
     /// The name in JSON; empty for [`Shape::Embedded`].
+    #[inline]
     pub(crate) fn name(&self) -> &'static str {
         self.name.text()
     }
@@ -216,6 +217,7 @@ impl Root {
 }
 
 impl Name {
+    #[inline]
     fn text(self) -> &'static str {
         let (at, len) = ((self.0 >> 8) as usize, (self.0 & 0xff) as usize);
         table::TEXT.get(at..at + len).unwrap_or_default()

@@ -124,12 +124,20 @@ impl<'de, 'c> Level<'de, 'c> {
         Ok(level)
     }
 
+    #[inline(always)]
     fn read(&mut self, context: &'c Context) -> Result<(), ViewError> {
         // `Reader::next`, taken apart: the usual entry goes straight to its place.
-        self.entry = match self.reader.usual() {
-            Some(entry) => Some(entry),
-            None => self.reader.any().map_err(|error| context.locate(self.reader.bytes(), error))?,
-        };
+        let usual = self.reader.usual();
+        if usual.is_some() {
+            self.entry = usual;
+            return Ok(());
+        }
+        self.read_any(context)
+    }
+
+    #[inline(never)]
+    fn read_any(&mut self, context: &'c Context) -> Result<(), ViewError> {
+        self.entry = self.reader.any().map_err(|error| context.locate(self.reader.bytes(), error))?;
         Ok(())
     }
 
@@ -192,11 +200,12 @@ impl<'de, 'c> Walk<'de, 'c> {
                 continue;
             };
             let number = u32::from(field.number);
-            let present = match level.entry {
-                Some(entry) if entry.number < number => return Err(level.out_of_place(context, &entry)),
-                Some(entry) if entry.number == number => Some(entry),
-                _ => None,
-            };
+            if let Some(entry) = &level.entry
+                && next < number
+            {
+                return Err(level.out_of_place(context, entry));
+            }
+            let present = level.entry.filter(|_| next == number);
             level.fields = rest;
             let plan = level.plan.and_then(|plan| plan.below(number));
             let kind = field.kind;
