@@ -27,12 +27,12 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Why a server did not start, or could not write its kubeconfig.
+/// Why a server did not start, or could not write its kubeconfig. The cause is its `source`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// What was asked for.
         address: SocketAddr,
@@ -44,7 +44,7 @@ pub enum ServerError {
     #[error("cannot set up TLS: {0}")]
     Tls(String),
     /// The kubeconfig could not be written.
-    #[error("cannot write the kubeconfig {path}: {source}", path = path.display())]
+    #[error("cannot write the kubeconfig {path}", path = path.display())]
     Kubeconfig {
         /// Where to.
         path: PathBuf,

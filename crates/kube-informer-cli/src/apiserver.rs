@@ -1,5 +1,6 @@
 //! `kube-informer apiserver`: the embedded server alone.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -85,18 +86,24 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         builder = builder.seed(args.pace.seed).simulate(args.pace.simulation());
     }
     let server = builder.start().await.context("the embedded API server did not start")?;
-    println!("Kubernetes API on {}", server.url());
-    match &args.write_kubeconfig {
+    let next = match &args.write_kubeconfig {
         Some(path) => {
             server.write_kubeconfig(path)?;
-            println!("try: kubectl --kubeconfig {} get namespaces", path.display());
+            format!("try: kubectl --kubeconfig {} get namespaces", path.display())
         }
         None if args.token.is_none() && !args.tls => {
-            println!("try: kubectl --server {} get namespaces", server.url());
+            format!("try: kubectl --server {} get namespaces", server.url())
         }
-        None => println!("pass --write-kubeconfig FILE to get a kubeconfig for it"),
+        None => "pass --write-kubeconfig FILE to get a kubeconfig for it".to_owned(),
+    };
+    let intro =
+        format!("Kubernetes API on {}\n{next}\nCtrl-C ends it; everything is in memory\n", server.url());
+    if let Err(error) = std::io::stdout().write_all(intro.as_bytes()) {
+        // `apiserver | head -1`: the server is wanted, its words are not.
+        if error.kind() != std::io::ErrorKind::BrokenPipe {
+            return Err(error).context("cannot write to stdout");
+        }
     }
-    println!("Ctrl-C ends it; everything is in memory");
     interrupt.wait().await;
     server.shutdown().await;
     Ok(Ended::Interrupted)

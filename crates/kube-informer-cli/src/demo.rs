@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube_informer_apiserver::Server;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::apiserver::Pace;
 use crate::interrupt::{Ended, Interrupt};
@@ -61,7 +61,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let server = Server::builder().seed(args.pace.seed).simulate(simulation).start().await;
     let server = server.context("the embedded API server did not start")?;
     let kubeconfig = Kubeconfig::write(&server)?;
-    let mut out = std::io::stdout();
     let intro = format!(
         "Kubernetes API on {} (in memory, nothing to install)\n\
          try, in another terminal:\n  kubectl --kubeconfig {} get pods -A\n\n\
@@ -69,8 +68,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         server.url(),
         kubeconfig.0.display(),
     );
-    let colours = out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    let (lines, mut incoming) = mpsc::channel(LINES);
+    let colours =
+        std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let (lines, incoming) = mpsc::channel(LINES);
     let watches: Vec<_> = WATCHED
         .iter()
         .map(|(path, kind)| tokio::spawn(feed::follow(server.service(), path, kind, lines.clone())))
@@ -82,21 +82,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
             None => std::future::pending().await,
         }
     };
-    let show = async {
-        out.write_all(intro.as_bytes())?;
-        while let Some(change) = incoming.recv().await {
-            writeln!(out, "{}", describe::line(&change, colours))?;
-        }
-        out.flush()
-    };
+    let shown = show(intro, incoming, colours)?;
     let ended = tokio::select! {
         () = over => Ok(Ended::Done),
         () = interrupt.wait() => Ok(Ended::Interrupted),
-        shown = show => match shown {
+        shown = shown => match shown {
             // `demo | head`: the reader has seen enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Ended::Done),
-            Err(error) => Err(error).context("cannot write to stdout"),
-            Ok(()) => Err(anyhow::anyhow!("the server ended all watches")),
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Ended::Done),
+            Ok(Err(error)) => Err(error).context("cannot write to stdout"),
+            Ok(Ok(())) => Err(anyhow::anyhow!("the server ended all watches")),
+            Err(_) => Err(anyhow::anyhow!("nothing is shown any more")),
         },
     };
     for watch in watches {
@@ -104,6 +99,27 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     }
     server.shutdown().await;
     ended
+}
+
+/// Prints all changes, and says how that ended. In a thread of its own, which nobody waits for: a terminal that was
+/// stopped, or a pager, lets a write wait for ever, and Ctrl-C has to end the demo all the same.
+fn show(
+    intro: String,
+    mut changes: mpsc::Receiver<feed::Change>,
+    colours: bool,
+) -> anyhow::Result<oneshot::Receiver<std::io::Result<()>>> {
+    let (ended, shown) = oneshot::channel();
+    let mut print = move || {
+        let mut out = std::io::stdout();
+        out.write_all(intro.as_bytes())?;
+        while let Some(change) = changes.blocking_recv() {
+            writeln!(out, "{}", describe::line(&change, colours))?;
+        }
+        out.flush()
+    };
+    let printer = std::thread::Builder::new().name("printer".to_owned());
+    printer.spawn(move || ended.send(print())).context("cannot start a thread")?;
+    Ok(shown)
 }
 
 /// A kubeconfig that goes away with the demo.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 fn kube_informer(args: &[&str]) -> Command {
@@ -111,6 +111,48 @@ fn the_demo_is_quiet_when_its_reader_has_seen_enough() {
 }
 
 #[test]
+fn the_demo_ends_at_sigterm_though_its_output_is_stuck() {
+    let folder = std::env::temp_dir().join(format!("kube-informer-stuck-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // As much as a pipe holds: the demo's first word waits for a reader, who never comes.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b'.'; 65536]).unwrap();
+    let mut command = kube_informer(&["demo"]);
+    let child = command.env("TMPDIR", &folder).stdout(writer).spawn().unwrap();
+    let mut demo = Running { child, lines: None };
+    let kubeconfig = folder.join(format!("kube-informer-demo-{}.yaml", demo.child.id()));
+    while !kubeconfig.exists() {
+        assert_eq!(demo.child.try_wait().unwrap(), None);
+        std::thread::yield_now();
+    }
+    assert_eq!(demo.terminate(), Some(130));
+    drop(reader);
+    // Empty, therefore it goes: the kubeconfig was taken away.
+    std::fs::remove_dir(&folder).unwrap();
+}
+
+#[test]
+fn the_embedded_server_goes_on_when_nobody_reads_what_it_prints() {
+    let folder = std::env::temp_dir().join(format!("kube-informer-unread-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("config");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = kube_informer(&["apiserver", "--write-kubeconfig", file.to_str().unwrap()]);
+    let mut server = Running { child: command.stdout(writer).spawn().unwrap(), lines: None };
+    let mut stderr = server.child.stderr.take().unwrap();
+    while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with("}\n")) {
+        assert_eq!(server.child.try_wait().unwrap(), None);
+        std::thread::yield_now();
+    }
+    assert_eq!(server.terminate(), Some(130));
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn the_embedded_server_writes_a_kubeconfig_and_ends_at_sigterm_with_130() {
     let folder = std::env::temp_dir().join(format!("kube-informer-cli-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -134,6 +176,7 @@ fn a_taken_port_is_one_line_that_names_it() {
     let said = text(&output.stderr);
     assert!(said.starts_with("error: ") && said.contains(&address), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(said.matches("os error").count(), 1, "the cause is said once: {said}");
 }
 
 #[test]

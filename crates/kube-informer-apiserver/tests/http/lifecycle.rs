@@ -160,7 +160,8 @@ async fn a_port_in_use_is_named_in_the_error() {
     let address = holder.local_addr().unwrap();
     let error = Server::builder().listen(address).start().await.unwrap_err();
     assert!(matches!(&error, ServerError::Listen { address: at, .. } if *at == address));
-    assert!(error.to_string().starts_with(&format!("cannot listen on {address}: ")), "{error}");
+    assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+    assert!(std::error::Error::source(&error).is_some(), "the cause is kept");
     drop(holder);
     assert!(Server::builder().listen(address).start().await.is_ok());
 }
