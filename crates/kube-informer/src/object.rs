@@ -382,8 +382,9 @@ impl<K> Clone for Object<K> {
     }
 }
 
-/// Objects are equal if their content is, whatever encoding they came in and however they are packed. Nothing is decoded
-/// for it, except where one came as JSON and the other as protobuf without a version.
+/// Objects are equal if their content is, whatever encoding they came in, however they are packed, and in whatever order
+/// their fields stand. Nothing is decoded where another name, UID or version tells them apart, or where their bytes are the
+/// same. Only what is left is compared as JSON: as of one object that came in a list and, in other order, from a watch.
 impl<K, T> PartialEq<Object<T>> for Object<K> {
     fn eq(&self, other: &Object<T>) -> bool {
         let (a, b) = (&*self.inner, &*other.inner);
@@ -399,10 +400,11 @@ impl<K, T> PartialEq<Object<T>> for Object<K> {
         }
         if one.encoding() == two.encoding() {
             let equal = self.read(|x| other.read(|y| x.bytes == y.bytes));
-            return matches!(equal, Ok(Ok(true)));
-        }
-        // A version is given once per object: what has the same UID and version is the same.
-        if !a.uid.is_empty() && !a.version.is_empty() {
+            if matches!(equal, Ok(Ok(true))) {
+                return true;
+            }
+        } else if !a.uid.is_empty() && !a.version.is_empty() {
+            // A version is given once per object: what has the same UID and version is the same.
             return true;
         }
         matches!((self.json(), other.json()), (Ok(x), Ok(y)) if x == y)

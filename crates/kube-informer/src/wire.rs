@@ -13,7 +13,8 @@
 //! - Where the caller takes everything before it pushes the next chunk, no more is held than the limit, that
 //!   chunk, and [`MAX_HEAD`] bytes of a list's own fields.
 //! - An unusable frame or item is an error of its own ([`WireError::Skipped`]), and the next one follows it, as
-//!   long as its extent is known. What is above the limit is skipped while it streams by.
+//!   long as its extent is known. What is above the limit is skipped while it streams by. The error carries the
+//!   object's key where that stands within the limit (in protobuf: within its first kilobyte) and can be read.
 //! - After an error that is [fatal](WireError::is_fatal) nothing more is given, and `finish` repeats that error.
 //!   `finish` is `Ok` only for a body that was complete.
 //! - A web page or other text in place of the API is recognised ([`WireError::NotAnApi`]), and so is a bare

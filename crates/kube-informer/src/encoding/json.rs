@@ -25,7 +25,7 @@ use std::str::Utf8Error;
 use self::fault::{Fail, Scan, Why};
 use self::object::Object;
 use self::reader::{Next, Reader};
-use super::{DecodeError, Metadata, Pointer, Rules};
+use super::{DecodeError, Metadata, ObjectKey, Pointer, Rules};
 
 // From the document inwards.
 mod object;
@@ -90,6 +90,12 @@ pub(crate) fn check_value(bytes: &[u8], depth: usize) -> Result<(), DecodeError>
         reader.end()
     };
     scan().map_err(|fail| fault::explain(bytes, fail))
+}
+
+/// The key of the object that a document is, or that its member of that name holds, of a document that is broken or of
+/// which only the beginning is at hand. `None` where it could be wrong.
+pub(crate) fn key_of(bytes: &[u8], member: Option<&str>) -> Option<ObjectKey> {
+    fault::whose(bytes, member)
 }
 
 /// The extent of what a pointer names, in a document that was checked before.

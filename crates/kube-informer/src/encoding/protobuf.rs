@@ -25,8 +25,9 @@ use serde::de::{Deserialize, DeserializeOwned};
 
 pub(crate) use self::envelope::{Envelope, MAGIC};
 pub(crate) use self::plan::Node;
+use self::reader::Reader;
 use super::schema::{self, Root};
-use super::{DecodeError, Fault, ManagedFields, Metadata, ViewError};
+use super::{DecodeError, Fault, ManagedFields, Metadata, ObjectKey, ViewError};
 
 /// How deep objects and arrays may be nested in an object's JSON: the same as in JSON itself, so that both
 /// encodings take the same objects, and any reader of JSON can read what views show.
@@ -139,6 +140,19 @@ pub fn decode_protobuf<T: DeserializeOwned>(document: &[u8]) -> Result<T, ViewEr
     };
     let body = ordered(root, body, None).map_err(shift)?;
     de::document(root, &body, None, PhantomData)
+}
+
+/// The key of an object, in its envelope or bare, whose bytes are broken or of which only the beginning is at hand. `None`
+/// where it could be wrong.
+pub(crate) fn key_of(bytes: &[u8]) -> Option<ObjectKey> {
+    let Some(envelope) = bytes.strip_prefix(MAGIC) else { return metadata::key(bytes) };
+    let mut fields = Reader::lenient(envelope);
+    while let Ok(Some(field)) = fields.next() {
+        if let (2, reader::Value::Bytes(body)) = (field.number, field.value) {
+            return metadata::key(body);
+        }
+    }
+    None
 }
 
 /// A message that has been checked, in Go's order.

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -20,6 +21,42 @@ pub(super) enum Tree<'de> {
     Array(Vec<Tree<'de>>),
     /// Sorted by key, each key once.
     Object(Vec<(Cow<'de, str>, Tree<'de>)>),
+}
+
+/// With its feature `arbitrary_precision`, `serde_json` lends numbers as maps with this one key.
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// Whether some crate of this program has switched that on.
+static NUMBERS_ARE_MAPS: LazyLock<bool> = LazyLock::new(|| {
+    struct Probe;
+    impl<'de> Visitor<'de> for Probe {
+        type Value = bool;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number")
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+            Ok(false)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+            map.next_entry::<String, String>().map(|_| true)
+        }
+    }
+    serde_json::Deserializer::from_str("0.5").deserialize_any(Probe).unwrap_or(false)
+});
+
+impl<'de> Tree<'de> {
+    /// A number, given by its digits: what it is without that feature.
+    fn from_number(digits: String) -> Self {
+        match (digits.parse(), digits.parse::<i64>()) {
+            (Ok(value), _) => Self::Unsigned(value),
+            // -0 is a float.
+            (_, Ok(value)) if value != 0 => Self::Signed(value),
+            _ => digits.parse().map_or(Self::Null, Self::Float),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Tree<'de> {
@@ -80,6 +117,9 @@ impl<'de> Visitor<'de> for Build {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
         let mut fields: Vec<(Cow<'de, str>, Tree<'de>)> = Vec::new();
         while let Some(Name(key)) = map.next_key()? {
+            if key == NUMBER && *NUMBERS_ARE_MAPS {
+                return map.next_value().map(Tree::from_number);
+            }
             fields.push((key, map.next_value()?));
         }
         // Of equal keys the last one wins, as for every reader of JSON.
@@ -133,5 +173,40 @@ impl Serialize for Tree<'_> {
                 map.end()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(tree: &Tree<'_>) -> String {
+        serde_json::to_string(tree).unwrap()
+    }
+
+    #[test]
+    fn a_number_that_is_lent_as_digits_is_the_number() {
+        for digits in [
+            "0",
+            "-0",
+            "7",
+            "-7",
+            "18446744073709551615",
+            "18446744073709551616",
+            "1.50",
+            "1e2",
+            "-0.0",
+            "1E-7",
+        ] {
+            let read: Tree<'_> = serde_json::from_str(digits).unwrap();
+            assert_eq!(text(&Tree::from_number(digits.to_owned())), text(&read), "{digits}");
+        }
+    }
+
+    #[test]
+    fn a_map_that_looks_like_a_number_is_a_map() {
+        let map = format!(r#"{{"{NUMBER}":"1"}}"#);
+        assert!(!*NUMBERS_ARE_MAPS);
+        assert_eq!(text(&serde_json::from_str(&map).unwrap()), map);
     }
 }

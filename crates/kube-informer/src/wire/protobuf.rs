@@ -7,6 +7,9 @@ use crate::encoding::{DecodeError, Fault};
 
 pub(super) use crate::encoding::protobuf::MAGIC;
 
+/// How much is looked at of an object that is too large. Its name and namespace stand in front, and are short.
+pub(super) const BEGINNING: usize = 1024;
+
 /// A number that is read byte by byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Varint {

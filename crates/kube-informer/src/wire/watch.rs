@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::input::Input;
 use super::json::{is_space, spaces};
+use super::protobuf::BEGINNING;
 use super::protobuf::MAGIC;
 use super::text::{Text, unexpected};
 use super::{MAX_HEAD, Status, WireError};
@@ -89,6 +90,8 @@ enum State {
     Length { read: usize, length: u32 },
     /// Protobuf: in an event that is kept, of which so many bytes are to come.
     Message { left: usize },
+    /// Protobuf: in the beginning of an event that is too large, and how many bytes of it follow.
+    Beginning { left: usize, after: usize },
     /// Protobuf: in an event that is skipped.
     SkipMessage { left: usize },
 }
@@ -160,6 +163,7 @@ impl WatchFrames {
             State::Document => return Err(self.document()),
             State::SkipLine => "the end of a line",
             State::Length { .. } => "the length of an event",
+            State::Beginning { .. } => return Err(WireError::Broken(self.too_large())),
             State::Message { .. } | State::SkipMessage { .. } => "the rest of an event",
         };
         Err(WireError::Broken(DecodeError::new(Fault::Truncated, self.input.offset(), expected)))
@@ -198,9 +202,11 @@ impl WatchFrames {
                     self.input.advance(length);
                     if self.input.kept() > self.limit {
                         let error = self.too_large();
-                        self.input.drop_kept();
                         self.state = State::SkipLine;
-                        return Some(Err(WireError::Skipped(error)));
+                        // What is held beyond the limit depends on the chunks; the key must not.
+                        let line = self.input.take();
+                        let beginning = line.get(..self.limit).unwrap_or(&line);
+                        return Some(Err(event::whose(Encoding::Json, beginning, WireError::Skipped(error))));
                     }
                     if end.is_none() {
                         continue;
@@ -210,7 +216,10 @@ impl WatchFrames {
                     self.input.advance(1);
                     self.input.keep();
                     if !line.iter().all(|byte| is_space(*byte)) {
-                        return Some(event::from_json(&line).map_err(|error| at(start, error)));
+                        return Some(
+                            event::from_json(&line)
+                                .map_err(|error| at(start, event::whose(Encoding::Json, &line, error))),
+                        );
                     }
                 }
                 // Begin => (Begin | Line | Text)
@@ -244,7 +253,7 @@ impl WatchFrames {
                     self.input.rest()?;
                     self.state = BETWEEN;
                 }
-                // Length => (Length | Message | SkipMessage | Text | Document)
+                // Length => (Length | Message | Beginning | Text | Document)
                 State::Length { read: 4, length } => {
                     let prefix = length.to_be_bytes();
                     let left = usize::try_from(*length).unwrap_or(usize::MAX);
@@ -262,8 +271,10 @@ impl WatchFrames {
                     } else if first && is_text {
                         self.state = State::Text(Text::new(&prefix, error));
                     } else {
-                        self.state = State::SkipMessage { left };
-                        return Some(Err(WireError::Skipped(error)));
+                        // The beginning says whose it is.
+                        let beginning = left.min(self.limit).min(BEGINNING);
+                        self.input.keep();
+                        self.state = State::Beginning { left: beginning, after: left - beginning };
                     }
                 }
                 State::Length { read, length } => {
@@ -277,11 +288,22 @@ impl WatchFrames {
                     self.state = BETWEEN;
                     let start = self.input.kept_from();
                     let message = self.input.take();
-                    return Some(event::from_protobuf(&message).map_err(|error| at(start, error)));
+                    return Some(
+                        event::from_protobuf(&message)
+                            .map_err(|error| at(start, event::whose(Encoding::Protobuf, &message, error))),
+                    );
+                }
+                // Beginning => SkipMessage
+                State::Beginning { left: 0, after } => {
+                    self.state = State::SkipMessage { left: *after };
+                    let error = self.too_large();
+                    let beginning = self.input.take();
+                    let error = WireError::Skipped(error);
+                    return Some(Err(event::whose(Encoding::Protobuf, &beginning, error)));
                 }
                 // SkipMessage => Length
                 State::SkipMessage { left: 0 } => self.state = BETWEEN,
-                State::Message { left } | State::SkipMessage { left } => {
+                State::Message { left } | State::Beginning { left, .. } | State::SkipMessage { left } => {
                     let step = self.input.rest()?.len().min(*left);
                     *left -= step;
                     self.input.advance(step);

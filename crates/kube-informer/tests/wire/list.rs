@@ -162,10 +162,7 @@ fn what_is_no_protobuf_list_is_not_taken_for_one() {
         (after_magic(&[&meta, b"\x02"]), "a field"),
         (after_magic(&[&meta, &[0xff; 11]]), "at most 64 bits"),
         (after_magic(&[&meta, b"\x12", &varint(u64::MAX)]), "the rest of the list"),
-        (
-            after_magic(&[&meta, b"\x12", &varint(u64::MAX), b"\x12", &varint(u64::MAX - 99)]),
-            "the rest of the list",
-        ),
+        (after_magic(&[&meta, b"\x12", &varint(u64::MAX), b"\x12", &varint(u64::MAX - 99)]), "an item"),
         (after_magic(&[&meta]), "the rest of the list"),
         (after_magic(&[]), "the rest of the list"),
         (b"k8s".to_vec(), "a list"),
@@ -214,6 +211,44 @@ fn an_item_above_the_limit_is_skipped_and_the_next_one_comes() {
         // What has as many bytes as the limit is within it.
         assert!(list(encoding, large.len(), whole(body)).0.iter().all(Result::is_ok));
         assert!(list(encoding, large.len() - 1, whole(body)).0[1].is_err());
+    }
+}
+
+#[test]
+fn an_item_that_is_skipped_says_whose_it_is() {
+    let x = "x".repeat(200);
+    let deep = "[".repeat(MAX_DEPTH);
+    let in_json = [
+        format!(r#"{{"metadata":{{"name":"a","namespace":"b"}},"x":"{x}"}}"#),
+        format!(r#"{{"metadata":{{"name":"a","uid":"{x}"}}}}"#),
+        format!(r#"{{"metadata":{{"name":"c","namespace":"d"}},"x":{deep}{}}}"#, deep.replace('[', "]")),
+    ];
+    let message = |metadata: &[Vec<u8>]| [field(1, metadata.concat()), field(2, &x)].concat();
+    let in_protobuf = [
+        message(&[field(1, "a"), field(3, "b")]),
+        message(&[field(1, "a"), field(5, &x)]),
+        message(&[field(1, "c"), field(3, "d"), field(5, &x)]),
+    ];
+    let in_json = format!(r#"{{"items":[{}]}}"#, in_json.join(","));
+    for (encoding, limit, body) in [
+        (Json, 600, in_json.as_bytes()),
+        (Json, 100, in_json.as_bytes()),
+        (Protobuf, 100, &protobuf_list(&in_protobuf)),
+    ] {
+        for size in [1, 7, usize::MAX] {
+            let (found, end) = list(encoding, limit, cut(body, &[size]));
+            assert!(end.is_ok());
+            let keys: Vec<_> = found
+                .iter()
+                .filter_map(|item| match item {
+                    Err(WireError::Skipped(error)) => Some(error.key.as_ref().map(ToString::to_string)),
+                    _ => None,
+                })
+                .collect();
+            let expected = [Some("b/a".to_owned()), None, Some("d/c".to_owned())];
+            // Within the larger limit, only the last one is nested too deep.
+            assert_eq!(keys, if limit == 600 { &expected[2..] } else { &expected[..] }, "{encoding:?}");
+        }
     }
 }
 

@@ -224,12 +224,69 @@ fn a_frame_above_the_limit_is_skipped_and_the_next_one_comes() {
 }
 
 #[test]
-fn a_length_beyond_the_limit_is_an_error_before_the_bytes_come() {
-    let mut frames = WatchFrames::new(Protobuf, 1000);
-    frames.push(Bytes::from_static(&[0xff, 0xff, 0xff, 0xff, 1, 2, 3]));
+fn a_length_beyond_the_limit_is_an_error_long_before_the_bytes_come() {
+    let mut frames = WatchFrames::new(Protobuf, 1 << 20);
+    frames.push(Bytes::from_static(&[0xff; 4]));
+    assert!(frames.next_frame().is_none());
+    frames.push(Bytes::from_static(&[1; 1024]));
     assert!(!frames.next_frame().unwrap().unwrap_err().is_fatal());
     assert!(frames.next_frame().is_none());
+    assert_eq!(frames.buffered(), 0);
     assert!(truncated(&frames.finish()));
+
+    let (found, end) = watch(Protobuf, 1000, whole(&[0xff, 0xff, 0xff, 0xff, 1, 2, 3]));
+    assert!(found.is_empty());
+    let Err(WireError::Broken(error)) = end else { panic!("{end:?}") };
+    assert_eq!((error.fault, error.offset), (Fault::TooLarge { limit: 1000 }, 4));
+}
+
+/// A pod's message, with so many bytes behind its key.
+fn pod(metadata: &[Vec<u8>], rest: usize) -> Vec<u8> {
+    envelope("v1", "Pod", [field(1, metadata.concat()), field(2, "x".repeat(rest))].concat())
+}
+
+#[test]
+fn an_unusable_frame_says_whose_it_is() {
+    let (name, namespace) = (field(1, "a"), field(3, "b"));
+    let whose = |encoding, body: &[u8]| {
+        for size in [1, 7] {
+            assert_eq!(watch(encoding, 100, cut(body, &[size])), watch(encoding, 100, whole(body)));
+        }
+        let (found, _) = watch(encoding, 100, whole(body));
+        skipped(&found[0]).key.as_ref().map(ToString::to_string)
+    };
+    let x = "x".repeat(200);
+    for (line, key) in [
+        // Above the limit.
+        (
+            format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"a","namespace":"b"}},"x":"{x}"}}}}"#),
+            Some("b/a"),
+        ),
+        (format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"a"}},"x":"{x}"}}}}"#), Some("a")),
+        (format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"a","uid":"{x}"}}}}}}"#), None),
+        (
+            format!(r#"{{"type":"ADDED","object":{{"x":"{x}","metadata":{{"name":"a","namespace":"b"}}}}}}"#),
+            None,
+        ),
+        (format!(r#"{{"metadata":{{"name":"a"}},"x":{{"metadata":{{"name":"a"}}}},"type":"{x}"}}"#), None),
+        // Of no known type, and with two objects.
+        (r#"{"type":"MOVED","object":{"metadata":{"name":"a","namespace":"b"}}}"#.to_owned(), Some("b/a")),
+        (r#"{"object":{"metadata":{"name":"a"}},"object":{"metadata":{"name":"b"}}}"#.to_owned(), None),
+        (r#"{"object":{},"metadata":{"name":"a"}}"#.to_owned(), None),
+    ] {
+        assert_eq!(whose(Json, format!("{line}\n").as_bytes()).as_deref(), key, "{line}");
+    }
+    for (message, key) in [
+        (event("ADDED", pod(&[name.clone(), namespace.clone()], 200)), Some("b/a")),
+        (event("ADDED", pod(&[name.clone()], 200)), Some("a")),
+        (event("ADDED", pod(&[name.clone(), namespace.clone(), field(5, &x)], 0)), Some("b/a")),
+        // The namespace may come behind what is looked at.
+        (event("ADDED", pod(&[name.clone(), field(5, &x), namespace.clone()], 0)), None),
+        (event("ADDED", pod(&[field(1, &x), namespace.clone()], 0)), None),
+        (event("MOVED", pod(&[name.clone(), namespace.clone()], 1)), Some("b/a")),
+    ] {
+        assert_eq!(whose(Protobuf, &message).as_deref(), key, "{message:x?}");
+    }
 }
 
 #[test]
@@ -237,8 +294,9 @@ fn only_at_the_beginning_is_a_wrong_length_taken_for_something_else() {
     let good = event("ADDED", envelope("v1", "Pod", "bytes"));
     for wrong in ["k8s\0", "<htm"] {
         let (found, end) = protobuf(&[&good, wrong.as_bytes(), b"rest"].concat());
-        assert_eq!(skipped(&found[1]).fault, Fault::TooLarge { limit: 1000 });
-        assert!(truncated(&end));
+        assert_eq!(found.len(), 1);
+        let Err(WireError::Broken(error)) = end else { panic!("{end:?}") };
+        assert_eq!(error.fault, Fault::TooLarge { limit: 1000 });
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn error(bytes: &[u8], fail: Fail) -> DecodeError {
     if let Some(error) = foreign(bytes, fail) {
         return error;
     }
-    DecodeError { key: whose(bytes).map(Box::new), ..explain(bytes, fail) }
+    DecodeError { key: whose(bytes, None).map(Box::new), ..explain(bytes, fail) }
 }
 
 /// What is wrong, and where.
@@ -152,15 +152,20 @@ fn string_at(bytes: &[u8], at: usize) -> Option<Cow<'_, str>> {
     text::unquoted(bytes.get(at + 1..end)?, escaped)
 }
 
-/// Whose bytes these are, as far as a look can tell that minds only quotes and brackets.
+/// Whose bytes these are, as far as a look can tell that minds only quotes and brackets. They may be cut off. The object
+/// is the document, or what the document's member of that name holds.
 ///
 /// It must not be wrong: a name alone counts only where the metadata ends without a namespace, and none
 /// counts where there are two.
-fn whose(bytes: &[u8]) -> Option<ObjectKey> {
+pub(super) fn whose(bytes: &[u8], member: Option<&str>) -> Option<ObjectKey> {
+    // How many brackets are open in the object, and in its metadata.
+    let root = if member.is_some() { 2 } else { 1 };
+    let within = root + 1;
+    let mut in_object = member.is_none();
     let mut name = None;
     let mut namespace = None;
     let mut depth = 0_usize;
-    // The key of the member that is being read, in the root and in the metadata.
+    // The key of the member that is being read.
     let mut key: &[u8] = b"";
     let mut inside = false;
     let mut complete = false;
@@ -170,13 +175,15 @@ fn whose(bytes: &[u8]) -> Option<ObjectKey> {
         match byte {
             b'{' | b'[' => {
                 depth += 1;
-                inside |= depth == 2 && *byte == b'{' && key == b"metadata";
+                in_object |= depth == 2 && member.is_some_and(|member| key == member.as_bytes());
+                inside |= in_object && depth == within && *byte == b'{' && key == b"metadata";
                 key = b"";
             }
             b'}' | b']' => {
-                if depth == 2 && inside {
+                if depth == within && inside {
                     (inside, complete) = (false, true);
                 }
+                in_object &= depth > root || member.is_none();
                 depth = depth.saturating_sub(1);
                 key = b"";
             }
@@ -189,8 +196,8 @@ fn whose(bytes: &[u8]) -> Option<ObjectKey> {
                     continue;
                 }
                 let field = match std::mem::take(&mut key) {
-                    b"name" if inside && depth == 2 => &mut name,
-                    b"namespace" if inside && depth == 2 => &mut namespace,
+                    b"name" if inside && depth == within => &mut name,
+                    b"namespace" if inside && depth == within => &mut namespace,
                     _ => continue,
                 };
                 let value = text::unquoted(raw, escaped)?;

@@ -30,13 +30,14 @@ pub(crate) fn metadata<'a>(
     Ok(out)
 }
 
-/// The key of an object whose bytes are broken somewhere, in whatever order they stand.
+/// The key of an object whose bytes are broken or cut off somewhere, in whatever order they stand.
 ///
 /// It must not be wrong: there is none where the metadata breaks off before the namespace, which may then
 /// be missing.
 pub(crate) fn key(object: &[u8]) -> Option<ObjectKey> {
     let (mut name, mut namespace) = (Cow::Borrowed(""), None);
-    let mut entries = Reader::new(object);
+    // Metadata that is cut off is entered; what stands in it is read only where it is whole.
+    let mut entries = Reader::lenient(object);
     while let Ok(Some(entry)) = entries.next() {
         let (1, Wire::Bytes(metadata)) = (entry.number, entry.value) else { continue };
         let mut fields = Reader::new(metadata);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::{ListEnd, MAX_HEAD, truncated};
+use crate::encoding::json::key_of;
 use crate::encoding::{DecodeError, Encoding, Fault};
 use crate::wire::input::Input;
 use crate::wire::json::{Extent, MAX_DEPTH, Members, Reached, spaces, string};
@@ -327,12 +328,14 @@ impl List {
                 }
             }
         };
-        input.drop_kept();
         self.state = match reached {
             Reached::End(_) => State::AfterItem,
             _ => State::SkipItem(extent.clone()),
         };
-        Some(Err(WireError::Skipped(error)))
+        // What is held beyond the limit depends on the chunks; the key must not.
+        let item = input.take();
+        let key = key_of(item.get(..self.limit).unwrap_or(&item), None).map(Box::new);
+        Some(Err(WireError::Skipped(DecodeError { key, ..error })))
     }
 
     /// The status that this document is, as far as it has come.

@@ -6,10 +6,11 @@
 use bytes::Bytes;
 
 use super::{ListEnd, MAX_HEAD, truncated};
+use crate::encoding::protobuf::key_of;
 use crate::encoding::protobuf::reader::Value as Wire;
 use crate::encoding::{DecodeError, Fault};
 use crate::wire::input::Input;
-use crate::wire::protobuf::{MAGIC, Shape, TypeMeta, Varint, readable, tag, text};
+use crate::wire::protobuf::{BEGINNING, MAGIC, Shape, TypeMeta, Varint, readable, tag, text};
 use crate::wire::text::Text;
 use crate::wire::{Status, WireError};
 
@@ -50,6 +51,8 @@ enum Part {
     Item,
     /// A `Status` where the list should be.
     Status,
+    /// The beginning of an item that is too large, and how many bytes of it follow.
+    Beginning(u64),
 }
 
 const NEXT_FIELD: State = State::Tag(Varint::NEW);
@@ -91,6 +94,9 @@ impl List {
             }
             State::Take(Part::Status, _) => Err(status(&input.take())),
             State::Take(Part::Item, _) => Err(truncated(offset, "the rest of an item")),
+            State::Take(Part::Beginning(_), _) => {
+                Err(WireError::Broken(too_large(self.limit, input.kept_from())))
+            }
             _ => Err(truncated(offset, "the rest of the list")),
         }
     }
@@ -106,7 +112,8 @@ impl List {
             State::Take(part, 0) => {
                 let part = *part;
                 self.state = NEXT_FIELD;
-                return Some(self.taken(part, input.take()));
+                let start = input.kept_from();
+                return Some(self.taken(part, input.take(), start));
             }
             State::Skip(left) | State::Take(_, left) => {
                 let step = input.rest()?.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -199,12 +206,15 @@ impl List {
             }
         };
         if length > limit as u64 {
-            let fault = Fault::TooLarge { limit };
             if !matches!(part, Part::Item) {
+                let fault = Fault::TooLarge { limit };
                 return Err(WireError::Broken(DecodeError::new(fault, offset, "the list's own fields")));
             }
-            self.state = State::Skip(length);
-            return Err(WireError::Skipped(DecodeError::new(fault, offset, "an item")));
+            // Of one that is too large, the beginning says whose it is.
+            let beginning = length.min(limit.min(BEGINNING) as u64);
+            input.keep();
+            self.state = State::Take(Part::Beginning(length - beginning), beginning);
+            return Ok(());
         }
         input.keep();
         self.state = State::Take(part, length);
@@ -233,9 +243,14 @@ impl List {
         Ok(())
     }
 
-    fn taken(&mut self, part: Part, bytes: Bytes) -> Result<Option<Bytes>, WireError> {
+    fn taken(&mut self, part: Part, bytes: Bytes, start: usize) -> Result<Option<Bytes>, WireError> {
         match part {
             Part::Item => return Ok(Some(bytes)),
+            Part::Beginning(left) => {
+                self.state = State::Skip(left);
+                let key = key_of(&bytes).map(Box::new);
+                return Err(WireError::Skipped(DecodeError { key, ..too_large(self.limit, start) }));
+            }
             Part::Status => return Err(status(&bytes)),
             Part::TypeMeta => {
                 let meta = TypeMeta::read(&bytes);
@@ -268,6 +283,10 @@ impl List {
         }
         Ok(())
     }
+}
+
+fn too_large(limit: usize, start: usize) -> DecodeError {
+    DecodeError::new(Fault::TooLarge { limit }, start, "an item")
 }
 
 fn status(message: &[u8]) -> WireError {

@@ -6,8 +6,9 @@ use serde::de::IgnoredAny;
 use super::{Change, WatchFrame};
 use crate::encoding::protobuf::MAGIC;
 use crate::encoding::protobuf::reader::{Reader, Value as Wire};
-use crate::encoding::{DecodeError, Encoding, Fault};
+use crate::encoding::{DecodeError, Encoding, Fault, json, protobuf};
 use crate::wire::json::{Members, string};
+use crate::wire::protobuf::readable;
 use crate::wire::text::{beginning, byte};
 use crate::wire::{Status, WireError};
 
@@ -67,6 +68,25 @@ pub(super) fn from_protobuf(message: &Bytes) -> Result<WatchFrame, WireError> {
         Some((extension, start)) => enveloped(message, extension, start),
     };
     kind.frame(Encoding::Protobuf, object, place)
+}
+
+/// The error of one event, with the key of its object where that can be read. Of the event, the beginning suffices.
+pub(super) fn whose(encoding: Encoding, event: &[u8], error: WireError) -> WireError {
+    let WireError::Skipped(error) = error else { return error };
+    let inside = |bytes, number| {
+        let mut fields = readable(bytes).filter(|(found, _)| *found == number);
+        match (fields.next(), fields.next()) {
+            (Some((_, Wire::Bytes(bytes))), None) => Some(bytes),
+            _ => None,
+        }
+    };
+    let key = match encoding {
+        Encoding::Json => json::key_of(event, Some("object")),
+        Encoding::Protobuf => {
+            inside(event, 2).and_then(|object| inside(object, 1)).and_then(protobuf::key_of)
+        }
+    };
+    WireError::Skipped(DecodeError { key: key.map(Box::new), ..error })
 }
 
 /// The document that is the `raw` of a RawExtension.
