@@ -114,7 +114,7 @@ impl fmt::Debug for Uid {
 
 impl PartialEq<str> for Uid {
     fn eq(&self, other: &str) -> bool {
-        *self == Self::from(other)
+        self.0 == Self::from(other).0
     }
 }
 
@@ -192,7 +192,7 @@ impl fmt::Debug for Version {
 
 impl PartialEq<str> for Version {
     fn eq(&self, other: &str) -> bool {
-        *self == Self::from(other)
+        self.0 == Self::from(other).0
     }
 }
 
