@@ -258,3 +258,5 @@ impl fmt::Display for Requirement {
         }
     }
 }
+#[cfg(test)]
+mod tests;
