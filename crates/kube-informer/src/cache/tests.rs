@@ -9,6 +9,10 @@ use super::*;
 use crate::encoding::{Codec, Encoding, Rules};
 use crate::object::{Intake, Packing, Uid};
 
+mod model;
+mod speed;
+mod stress;
+
 /// Makes objects.
 struct Maker(Intake);
 
@@ -40,8 +44,11 @@ impl Maker {
                 "name": made.name, "namespace": made.namespace, "uid": made.uid, "labels": labels,
                 "ownerReferences": made.owners.iter().enumerate().map(owner).collect::<Vec<_>>(),
             },
-            "spec": {"nodeName": made.node},
+            "spec": {},
         });
+        if let Some(node) = made.node {
+            document["spec"]["nodeName"] = json!(node);
+        }
         if made.version > 0 {
             document["metadata"]["resourceVersion"] = json!(made.version.to_string());
         }
