@@ -58,7 +58,15 @@ impl Store {
     }
 
     pub(super) fn find(&self, key: KeyRef<'_>) -> Option<u32> {
-        let found = self.by_key.get(self.hashed(self.hash(key), key));
+        let hash = hash(&self.hasher, key);
+        // Comparing numbers alone is much faster, and nearly always enough.
+        let &(entry, ()) = self.by_key.get(|&entry| ((entry >> 32) as u32).cmp(&hash))?;
+        let id = entry as u32;
+        if self.get(id).is_some_and(|object| object.key() == key) {
+            return Some(id);
+        }
+        // Another key has the same hash.
+        let found = self.by_key.get(by_hash(&self.objects, hash, key));
         found.map(|&(entry, ())| entry as u32)
     }
 
@@ -121,14 +129,6 @@ impl Store {
     pub(super) fn changed(&self, other: &Self) -> Vec<u32> {
         self.objects.changed(&other.objects, Object::is_same)
     }
-
-    fn hash(&self, key: KeyRef<'_>) -> u32 {
-        hash(&self.hasher, key)
-    }
-
-    fn hashed<'a>(&'a self, hash: u32, key: KeyRef<'a>) -> impl Fn(&u64) -> Ordering + 'a {
-        by_hash(&self.objects, hash, key)
-    }
 }
 
 /// Half of a hash with a secret: names are chosen by others.
@@ -156,5 +156,52 @@ impl Bytes {
         let (kept, plain) = object.size();
         self.kept = self.kept.saturating_sub(kept as u64);
         self.plain = self.plain.saturating_sub(plain as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::{Codec, Encoding, Rules};
+    use crate::object::Intake;
+
+    #[test]
+    fn keys_with_the_same_hash_are_told_apart() {
+        let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
+        let mut intake = Intake::new(codec);
+        let store_hash = RandomState::new();
+        // A hash of 32 bits is met twice among some hundred thousand names; names are cheaper than objects.
+        let mut names: Vec<(u32, String)> = (0..400_000)
+            .map(|at| format!("p{at}"))
+            .map(|name| (hash(&store_hash, KeyRef { namespace: "", name: &name }), name))
+            .collect();
+        names.sort_unstable();
+        let twins: Vec<&str> = names
+            .chunk_by(|a, b| a.0 == b.0)
+            .filter(|chunk| chunk.len() > 1)
+            .flatten()
+            .map(|(_, name)| &**name)
+            .collect();
+        let mut store = Store { hasher: store_hash.clone(), ..Store::default() };
+        for &name in &twins {
+            let document = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+            store.add(intake.object(document.as_bytes()).unwrap()).unwrap();
+        }
+        let find = |store: &Store, name| {
+            let id = store.find(KeyRef { namespace: "", name })?;
+            Some((id, store.get(id).unwrap().name().to_owned()))
+        };
+        for &name in &twins {
+            assert_eq!(find(&store, name).unwrap().1, name);
+        }
+        for &name in twins.iter().step_by(2) {
+            let (id, _) = find(&store, name).unwrap();
+            store.remove(id);
+            assert_eq!(find(&store, name), None);
+        }
+        for &name in twins.iter().skip(1).step_by(2) {
+            assert_eq!(find(&store, name).unwrap().1, name);
+        }
+        assert_eq!(store.len(), twins.len() / 2);
     }
 }

@@ -363,13 +363,19 @@ fn join<K: Clone, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) -> bool 
     let behind = children.remove(at + 1);
     let Some(child) = children.get_mut(at) else { return false };
     match (Arc::make_mut(&mut child.node), &*behind.node) {
-        (Node::Leaf(entries), Node::Leaf(more)) => entries.extend_from_slice(more),
-        (Node::Branch(children), Node::Branch(more)) => children.extend_from_slice(more),
+        (Node::Leaf(entries), Node::Leaf(more)) => append(entries, more),
+        (Node::Branch(children), Node::Branch(more)) => append(children, more),
         // Siblings are equally deep.
         _ => {}
     }
     child.refresh();
     true
+}
+
+/// Sets no more places aside than are needed.
+fn append<T: Clone>(items: &mut Vec<T>, more: &[T]) {
+    items.reserve_exact(more.len());
+    items.extend_from_slice(more);
 }
 
 /// How many places are set aside for so many items and one more.

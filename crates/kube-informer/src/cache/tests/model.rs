@@ -218,8 +218,8 @@ fn check(snapshot: &Snapshot, model: &Model) {
         }
     }
 
-    let mut questions: Vec<(Query, Box<dyn Fn(Key, &Plain) -> bool>)> =
-        vec![(snapshot.list(), Box::new(|_, _| true))];
+    type Answer = Box<dyn Fn(Key, &Plain) -> bool>;
+    let mut questions: Vec<(Query, Answer)> = vec![(snapshot.list(), Box::new(|_, _| true))];
     for owner in OWNERS {
         questions
             .push((snapshot.list().owned_by(owner), Box::new(move |_, plain| plain.owners.contains(&owner))));

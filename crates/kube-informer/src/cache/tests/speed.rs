@@ -66,6 +66,19 @@ fn the_cost_beside_a_map_in_a_lock_is_printed() {
             .for_each(|object| drop(black_box(object.clone())));
     });
 
+    let (mut other, _cache) = cache(Scopes::all());
+    timed("bare: insert, mixed", OBJECTS, || {
+        for batch in mixed.chunks(BATCH) {
+            other.apply(batch.iter().map(|&at| Change::Put(first[at].clone())));
+        }
+    });
+    let few = OBJECTS / 10;
+    timed("bare: update, one by one", few, || {
+        for &at in mixed.iter().take(few) {
+            other.apply([Change::Put(second[at].clone())]);
+        }
+    });
+
     for (title, writer, cache) in &mut caches {
         timed(&format!("{title}: update, mixed"), OBJECTS, || {
             for batch in mixed.chunks(BATCH) {
@@ -74,18 +87,6 @@ fn the_cost_beside_a_map_in_a_lock_is_printed() {
         });
         timed(&format!("{title}: the same list again"), OBJECTS, || {
             writer.apply([list(second.clone(), 3)]);
-        });
-        let (mut other, _cache) = super::cache(Scopes::all());
-        timed(&format!("{title}: insert, mixed"), OBJECTS, || {
-            for batch in mixed.chunks(BATCH) {
-                other.apply(batch.iter().map(|&at| Change::Put(first[at].clone())));
-            }
-        });
-        let few = OBJECTS / 10;
-        timed(&format!("{title}: update, one by one"), few, || {
-            for &at in mixed.iter().take(few) {
-                other.apply([Change::Put(second[at].clone())]);
-            }
         });
         timed(&format!("{title}: snapshot"), OBJECTS, || {
             (0..OBJECTS).for_each(|_| drop(black_box(cache.snapshot())));
