@@ -14,7 +14,8 @@ const UIDS: [&str; 2] = ["one", "two"];
 const APPS: [&str; 3] = ["web", "api", ""];
 const OWNERS: [&str; 3] = ["o1", "o2", "o3"];
 const NODES: [&str; 3] = ["node1", "node2", "bad"];
-const SELECTORS: [&str; 6] = ["app=web", "app!=web", "!app", "app in (web,api),tier", "app in (api)", ""];
+const SELECTORS: [&str; 7] =
+    ["app=web", "app=web,!tier", "app!=web", "!app", "app in (web,api),tier", "app in (api)", ""];
 
 /// A plain object: what the model knows of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -253,6 +254,8 @@ fn check(snapshot: &Snapshot, model: &Model) {
                 let met = |plain: &Plain| {
                     let meets = |each: &str| match each {
                         "app=web" => plain.app == Some("web"),
+                        // All have this label.
+                        "app=web,!tier" => false,
                         "app!=web" => plain.app != Some("web"),
                         "!app" => plain.app.is_none(),
                         "app in (web,api),tier" => matches!(plain.app, Some("web" | "api")),
