@@ -19,7 +19,7 @@ pub use codec::{Codec, CodecError};
 pub use error::{DecodeError, Fault, ObjectKey};
 pub use metadata::Metadata;
 pub use protobuf::decode_protobuf;
-pub use rules::{ManagedFields, Pointer, Rules};
+pub use rules::{ManagedFields, Pointer, PointerError, Rules};
 pub use view_error::ViewError;
 
 /// How the bytes of an object are written.

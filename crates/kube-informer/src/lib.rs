@@ -14,3 +14,6 @@ pub mod encoding;
 
 // What is kept: one version of one object.
 pub mod object;
+
+// What is known now: all objects of a resource, found by key, namespace, label, owner or any index.
+pub mod cache;

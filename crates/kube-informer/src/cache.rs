@@ -1,0 +1,368 @@
+//! The objects of one informer: one writer, many readers.
+//!
+//! Every call of [`Writer::apply`] makes one new state out of the last one, and publishes it with a swap of a pointer.
+//!
+//! - **A state is consistent.** Objects, all indexes and the versions change together. A list, a get, a [`Snapshot`] sees
+//!   one state, and goes on to see it.
+//! - **Reads never wait for changes being made.** States share what they have in common: taking a snapshot copies nothing,
+//!   and the next state is made beside it. Readers and the writer meet only at the pointer, which is held for the time
+//!   that it takes to copy it.
+//! - **What was applied is told in order,** once, as what became of each object ([`Applied`]).
+//! - **A list replaces its scope** as one step: objects that it lacks are gone, those that it has are added or updated in
+//!   its order, and what it has in the same version stays as it is, with its decoded views. Only a list can take versions
+//!   back. An event that is older than what is there is ignored, and counted.
+//! - **An object that was made again** (same key, another UID) is told as deleted and added.
+//! - **Indexes may come and go at any time.** One that comes late is filled while changes go on, and appears complete. A
+//!   function that fails or panics costs its object its place in that index, and nothing else.
+//!
+//! Memory is bounded by what the server has: one place for each object (about 35 bytes beside the object itself), one entry
+//! for each value that an index gives it, and the last few faults of index functions. Free numbers of objects that are gone
+//! take four bytes, until they are used again. A snapshot keeps what it has, for as long as it is held.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+// Structures that cost nothing to copy.
+mod tree;
+mod vector;
+
+// One state.
+mod scope;
+mod state;
+mod store;
+
+// What objects are found by.
+mod fault;
+mod index;
+mod postings;
+
+// How they are asked for.
+pub mod selector;
+
+mod query;
+mod snapshot;
+
+pub use fault::IndexFault;
+pub use index::Index;
+pub use query::{Objects, Owner, Query};
+pub use scope::{Scopes, VersionError};
+pub use selector::{ParseSelectorError, Selector};
+pub use snapshot::Snapshot;
+
+use crate::object::{Object, Version};
+use fault::Faults;
+use postings::Postings;
+use state::State;
+
+/// Makes an empty cache.
+///
+/// ```
+/// use kube_informer::cache::{self, Applied, Change, Scopes};
+/// use kube_informer::encoding::{Codec, Encoding, Rules};
+/// use kube_informer::object::{Intake, Version};
+///
+/// let mut intake = Intake::new(Codec::new(Encoding::Json, "v1", "Pod", Rules::default())?);
+/// let arrived = br#"{"metadata":{"name":"a","namespace":"b","resourceVersion":"7","labels":{"app":"web"}}}"#;
+/// let pod = intake.object(arrived)?;
+///
+/// let (mut writer, cache) = cache::cache(Scopes::all());
+/// let list = Change::Replace { scope: None, objects: vec![pod], version: Version::from("9") };
+/// let told = writer.apply([list]);
+/// assert!(matches!(&told[..], [Applied::Added { new }] if new.name() == "a"));
+///
+/// let names: Vec<_> = cache.list().namespace("b").labels("app=web")?.into_iter().map(|pod| pod.key().to_string()).collect();
+/// assert_eq!(names, ["b/a"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn cache(scopes: Scopes) -> (Writer, Cache) {
+    let shared = Arc::new(Shared {
+        published: RwLock::new(Arc::new(State::new(scopes))),
+        turn: Mutex::new(()),
+        faults: Mutex::default(),
+    });
+    (Writer { shared: Arc::clone(&shared) }, Cache { shared })
+}
+
+/// Changes the cache. There is one.
+pub struct Writer {
+    shared: Arc<Shared>,
+}
+
+/// Reads the cache. A clone reads the same one.
+#[derive(Clone)]
+pub struct Cache {
+    shared: Arc<Shared>,
+}
+
+/// What the server said.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Change {
+    /// An object was added or changed.
+    Put(Object),
+    /// An object is gone.
+    Remove {
+        /// Its last state, with the version of its removal.
+        object: Object,
+    },
+    /// These are all objects of a scope.
+    Replace {
+        /// The namespace; `None` for all.
+        scope: Option<Arc<str>>,
+        /// The objects, in the order of the list.
+        objects: Vec<Object>,
+        /// The version of the list.
+        version: Version,
+    },
+    /// Nothing happened up to this version.
+    Progress {
+        /// The namespace; `None` for all.
+        scope: Option<Arc<str>>,
+        /// The version.
+        version: Version,
+    },
+}
+
+/// What became of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Applied {
+    /// It is new.
+    Added {
+        /// The object.
+        new: Object,
+    },
+    /// It has changed.
+    Updated {
+        /// What was there before.
+        old: Object,
+        /// What is there now.
+        new: Object,
+    },
+    /// It is gone.
+    Deleted {
+        /// Its last state, as far as it is known.
+        last: Object,
+        /// Whether the server said so. If not, the object was found missing, and may have changed before it went.
+        certain: bool,
+    },
+}
+
+/// What a cache holds, and what it did not take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Objects.
+    pub objects: usize,
+    /// What is kept of them, in bytes, beside their metadata.
+    pub kept_bytes: u64,
+    /// What that is unpacked.
+    pub plain_bytes: u64,
+    /// Indexes.
+    pub indexes: usize,
+    /// Pairs of value and object in all indexes.
+    pub index_entries: usize,
+    /// How often an index function failed, so far.
+    pub index_faults: u64,
+    /// Events that were older than what was there, so far.
+    pub ignored_stale: u64,
+    /// Objects, lists and versions of namespaces that the cache is not for, so far.
+    pub ignored_out_of_scope: u64,
+}
+
+/// Why an index cannot be added, removed or asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// There is none with this name.
+    #[error("there is no index {name:?}; {}", known(names))]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// Those that there are.
+        names: Vec<Arc<str>>,
+    },
+    /// There is one with this name already.
+    #[error("there is an index {name:?} already: remove it first, or give the new one another name")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+}
+
+fn known(names: &[Arc<str>]) -> String {
+    if names.is_empty() { "no index was added".to_owned() } else { format!("there are {}", names.join(", ")) }
+}
+
+impl IndexError {
+    fn unknown(name: &str, postings: &[Postings]) -> Self {
+        Self::Unknown { name: name.to_owned(), names: state::names(postings) }
+    }
+}
+
+struct Shared {
+    /// Held to copy or to swap a pointer, never for longer.
+    published: RwLock<Arc<State>>,
+    /// Whoever makes the next state holds it. It guards no data: a state that is never published leaves no trace, so a
+    /// panic on the way harms nothing.
+    turn: Mutex<()>,
+    faults: Mutex<Faults>,
+}
+
+impl Shared {
+    fn load(&self) -> Arc<State> {
+        Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, mut next: State) {
+        next.generation += 1;
+        let next = Arc::new(next);
+        let mut published = self.published.write().unwrap_or_else(PoisonError::into_inner);
+        let last = std::mem::replace(&mut *published, next);
+        drop(published);
+        // What nobody else holds goes here, outside of the lock.
+        drop(last);
+    }
+
+    fn faults(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    /// Applies changes in order, publishes the state after the last of them, and tells what became of the objects.
+    pub fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Vec<Applied> {
+        let mut told = Vec::new();
+        let mut faults = Faults::default();
+        self.next(|state| {
+            for change in changes {
+                state.apply(change, &mut told, &mut faults);
+            }
+        });
+        self.shared.faults().append(faults);
+        told
+    }
+
+    /// Keeps objects in another form, such as [repacked](crate::object::Intake::repack). Those whose version is no longer
+    /// there are let go. There is nothing to tell.
+    pub fn exchange(&mut self, objects: impl IntoIterator<Item = Object>) {
+        self.next(|state| objects.into_iter().for_each(|object| state.exchange(object)));
+    }
+
+    /// A handle for readers.
+    #[must_use]
+    pub fn cache(&self) -> Cache {
+        Cache { shared: Arc::clone(&self.shared) }
+    }
+
+    fn next(&self, make: impl FnOnce(&mut State)) {
+        let _turn = self.shared.turn();
+        let mut next = State::clone(&self.shared.load());
+        make(&mut next);
+        self.shared.publish(next);
+    }
+}
+
+impl Cache {
+    /// The state as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.shared.load())
+    }
+
+    /// The object with this namespace (empty for cluster-scoped objects) and name, as it is now.
+    #[must_use]
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Object> {
+        self.snapshot().get(namespace, name)
+    }
+
+    /// All objects as they are now, to be narrowed down.
+    pub fn list(&self) -> Query {
+        self.snapshot().list()
+    }
+
+    /// Adds an index. It appears with all objects in it. Meanwhile changes go on, and do not wait for it to be filled;
+    /// only for those that came in the meantime.
+    ///
+    /// # Errors
+    ///
+    /// Where there is one with this name.
+    pub fn add_index(&self, index: Index) -> Result<(), IndexError> {
+        let exists = |state: &State| match state::position(&state.postings, index.name()) {
+            Some(_) => Err(IndexError::Exists { name: index.name().to_owned() }),
+            None => Ok(()),
+        };
+        let before = self.shared.load();
+        exists(&before)?;
+        let mut faults = Faults::default();
+        let mut postings = Postings::new(index.clone());
+        for (id, ()) in before.store.order().iter(0..before.store.len()) {
+            postings.update(id, None, before.store.get(id), &before.store, &mut faults);
+        }
+
+        let turn = self.shared.turn();
+        let now = self.shared.load();
+        exists(&now)?;
+        let changed = before.store.changed(&now.store);
+        // A number may lead to another key by now. All such are taken out in the old order, before any is put into the new.
+        for &id in &changed {
+            postings.update(id, before.store.get(id), None, &before.store, &mut faults);
+        }
+        for &id in &changed {
+            postings.update(id, None, now.store.get(id), &now.store, &mut faults);
+        }
+        let mut next = State::clone(&now);
+        next.postings.push(postings);
+        self.shared.publish(next);
+        drop(turn);
+        self.shared.faults().append(faults);
+        Ok(())
+    }
+
+    /// Removes an index. Snapshots and queries that have it keep it.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none with this name.
+    pub fn remove_index(&self, name: &str) -> Result<(), IndexError> {
+        let _turn = self.shared.turn();
+        let mut next = State::clone(&self.shared.load());
+        let at = state::position(&next.postings, name);
+        let at = at.ok_or_else(|| IndexError::unknown(name, &next.postings))?;
+        next.postings.remove(at);
+        self.shared.publish(next);
+        Ok(())
+    }
+
+    /// The last failures of index functions, oldest first. [`Stats::index_faults`] counts all of them.
+    #[must_use]
+    pub fn index_faults(&self) -> Vec<IndexFault> {
+        self.shared.faults().last()
+    }
+
+    /// What it holds, and what it did not take.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats { index_faults: self.shared.faults().total(), ..self.snapshot().stats() }
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("snapshot", &self.snapshot()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

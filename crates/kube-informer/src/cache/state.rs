@@ -1,0 +1,226 @@
+//! One state of the cache, and how a change makes the next one out of it.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::fault::Faults;
+use super::postings::Postings;
+use super::scope::Scopes;
+use super::store::Store;
+use super::{Applied, Change};
+use crate::object::{Object, Version};
+
+/// All that readers see together. A clone costs a few pointers, and stays as it is.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) generation: u64,
+    pub(super) store: Store,
+    pub(super) postings: Vec<Postings>,
+    pub(super) scopes: Scopes,
+    pub(super) ignored: Ignored,
+}
+
+/// Changes that were not made, by why not.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ignored {
+    /// Older than what was there.
+    pub(super) stale: u64,
+    /// Of a namespace or a scope that the cache is not for.
+    pub(super) out_of_scope: u64,
+}
+
+/// Where a version comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// An event: it cannot make anything older.
+    Event,
+    /// A list: it is what the server has, even if that is older than what was seen.
+    List,
+}
+
+impl State {
+    pub(super) fn new(scopes: Scopes) -> Self {
+        Self {
+            generation: 0,
+            store: Store::default(),
+            postings: Vec::new(),
+            scopes,
+            ignored: Ignored::default(),
+        }
+    }
+
+    pub(super) fn apply(&mut self, change: Change, told: &mut Vec<Applied>, faults: &mut Faults) {
+        match change {
+            Change::Put(object) => {
+                let namespace = object.namespace();
+                if !self.is_in_scope(namespace) {
+                    return;
+                }
+                self.scopes.raise(namespace, object.version());
+                self.put(object, Source::Event, told, faults);
+            }
+            Change::Remove { object } => {
+                if !self.is_in_scope(object.namespace()) {
+                    return;
+                }
+                self.scopes.raise(object.namespace(), object.version());
+                self.remove(object, told, faults);
+            }
+            Change::Replace { scope, objects, version } => {
+                self.replace(scope.as_deref(), objects, version, told, faults);
+            }
+            Change::Progress { scope, version } => {
+                if self.scopes.has(scope.as_deref()) {
+                    self.scopes.raise(scope.as_deref().unwrap_or_default(), &version);
+                } else {
+                    self.ignored.out_of_scope += 1;
+                }
+            }
+        }
+    }
+
+    /// Keeps the same version of an object in another form. Nothing is told: nothing has changed.
+    pub(super) fn exchange(&mut self, object: Object) {
+        if let Some(id) = self.store.find(object.key())
+            && let Some(held) = self.store.get(id)
+            && held.uid() == object.uid()
+            && held.version() == object.version()
+        {
+            self.store.replace(id, object);
+        }
+    }
+
+    fn put(&mut self, new: Object, source: Source, told: &mut Vec<Applied>, faults: &mut Faults) {
+        let Some(id) = self.store.find(new.key()) else {
+            let Some(id) = self.store.add(new.clone()) else { return };
+            self.reindex(id, None, Some(&new), faults);
+            told.push(Applied::Added { new });
+            return;
+        };
+        let Some(old) = self.store.get(id).cloned() else { return };
+        if is_known(&old, &new) {
+            return;
+        }
+        if source == Source::Event && is_older(&new, &old) {
+            self.ignored.stale += 1;
+            return;
+        }
+        self.store.replace(id, new.clone());
+        self.reindex(id, Some(&old), Some(&new), faults);
+        if old.uid() == new.uid() {
+            told.push(Applied::Updated { old, new });
+        } else {
+            told.extend([Applied::Deleted { last: old, certain: false }, Applied::Added { new }]);
+        }
+    }
+
+    fn remove(&mut self, last: Object, told: &mut Vec<Applied>, faults: &mut Faults) {
+        let Some(id) = self.store.find(last.key()) else { return };
+        let Some(held) = self.store.get(id).cloned() else { return };
+        // A late word of a predecessor, or of a time before the object came back into the selection.
+        if held.uid() != last.uid() || is_older(&last, &held) {
+            self.ignored.stale += 1;
+            return;
+        }
+        self.forget(id, &held, faults);
+        told.push(Applied::Deleted { last, certain: true });
+    }
+
+    fn replace(
+        &mut self,
+        scope: Option<&str>,
+        mut objects: Vec<Object>,
+        version: Version,
+        told: &mut Vec<Applied>,
+        faults: &mut Faults,
+    ) {
+        if !self.scopes.has(scope) {
+            self.ignored.out_of_scope += 1;
+            return;
+        }
+        if let Some(namespace) = scope {
+            let all = objects.len();
+            objects.retain(|object| object.namespace() == namespace);
+            self.ignored.out_of_scope += (all - objects.len()) as u64;
+        }
+        self.scopes.reset(scope, version);
+
+        let mut listed = Marks::new(self.store.end());
+        for object in &objects {
+            if let Some(id) = self.store.find(object.key()) {
+                listed.set(id);
+            }
+        }
+        let order = self.store.order();
+        let places = scope.map_or(0..order.len(), |namespace| self.store.places(order, namespace));
+        for (id, ()) in order.iter(places) {
+            if listed.has(id) {
+                continue;
+            }
+            if let Some(last) = self.store.get(id).cloned() {
+                self.forget(id, &last, faults);
+                told.push(Applied::Deleted { last, certain: false });
+            }
+        }
+        for object in objects {
+            self.put(object, Source::List, told, faults);
+        }
+    }
+
+    fn forget(&mut self, id: u32, held: &Object, faults: &mut Faults) {
+        self.reindex(id, Some(held), None, faults);
+        self.store.remove(id);
+    }
+
+    /// Called while the object's number leads to its key: the indexes are in order of the keys.
+    fn reindex(&mut self, id: u32, old: Option<&Object>, new: Option<&Object>, faults: &mut Faults) {
+        for postings in &mut self.postings {
+            postings.update(id, old, new, &self.store, faults);
+        }
+    }
+
+    fn is_in_scope(&mut self, namespace: &str) -> bool {
+        let known = self.scopes.version(namespace).is_some();
+        self.ignored.out_of_scope += u64::from(!known);
+        known
+    }
+}
+
+/// Whether this very version is there already. Without a version, the content tells.
+fn is_known(held: &Object, new: &Object) -> bool {
+    held.uid() == new.uid() && held.version() == new.version() && (!new.version().is_empty() || held == new)
+}
+
+/// Versions that are no numbers have no order, and are taken as they come.
+fn is_older(a: &Object, b: &Object) -> bool {
+    a.version().partial_cmp(b.version()) == Some(Ordering::Less)
+}
+
+/// A set of numbers below a bound.
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn new(end: u32) -> Self {
+        Self(vec![0; (end as usize).div_ceil(64)])
+    }
+
+    fn set(&mut self, id: u32) {
+        if let Some(word) = self.0.get_mut(id as usize / 64) {
+            *word |= 1 << (id % 64);
+        }
+    }
+
+    fn has(&self, id: u32) -> bool {
+        self.0.get(id as usize / 64).is_some_and(|word| word & 1 << (id % 64) != 0)
+    }
+}
+
+/// The place of an index among the others.
+pub(super) fn position(postings: &[Postings], name: &str) -> Option<usize> {
+    postings.iter().position(|each| each.index().name() == name)
+}
+
+/// The names of all indexes.
+pub(super) fn names(postings: &[Postings]) -> Vec<Arc<str>> {
+    postings.iter().map(|each| Arc::clone(each.index().shared_name())).collect()
+}
