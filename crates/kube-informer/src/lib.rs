@@ -14,3 +14,7 @@ pub mod encoding;
 
 // What is kept: one version of one object.
 pub mod object;
+
+// Who asks the server: lists, watches, resumes.
+#[cfg_attr(not(test), expect(dead_code, reason = "the informer starts them"))]
+mod reflector;
