@@ -9,8 +9,8 @@
 //!   for what is cut.
 //! - What it writes is what it read, byte for byte, without what was cut and the commas that belonged to it.
 //!   Only a missing `apiVersion` or `kind` is put in front.
-//! - Metadata is what the written bytes say, but for the writers, which come from `managedFields`. A dropped
-//!   label is in neither.
+//! - Metadata is what the written bytes say: a dropped label is in neither. Only the writers are more, which
+//!   come from `managedFields`, and a type that was put in front is not among it.
 //! - Its time grows with the document's length (n log n for the keys of one large object), whatever the
 //!   document says. It does not panic.
 //!
@@ -20,6 +20,7 @@
 //! Not promised: that the object is what its schema wants, apart from the metadata that is read.
 
 use std::ops::Range;
+use std::str::Utf8Error;
 
 use self::fault::{Fail, Scan, Why};
 use self::object::Object;
@@ -77,7 +78,7 @@ pub(crate) fn ingest<'a>(
 ///
 /// In one that was not, what is found may be anything.
 pub(crate) fn seek<'a>(bytes: &'a [u8], pointer: &Pointer) -> Option<&'a [u8]> {
-    let mut reader = Reader::new(bytes, false);
+    let mut reader = Reader::again(bytes);
     for token in pointer.tokens() {
         if !enter(&mut reader, token).ok()? {
             return None;
@@ -94,26 +95,33 @@ pub(crate) fn seek<'a>(bytes: &'a [u8], pointer: &Pointer) -> Option<&'a [u8]> {
 ///
 /// Where the bytes were not checked before, and are not an object with a name.
 pub(crate) fn metadata(bytes: &[u8]) -> Result<Metadata<'_>, DecodeError> {
-    let object = object::read_again(&mut Reader::new(bytes, false));
+    let object = object::read_again(&mut Reader::again(bytes));
     object.map(|object| object.metadata).map_err(|fail| fault::error(bytes, fail))
 }
 
 /// Reads a document, and notes what is to be cut of it.
 fn check<'a>(bytes: &'a [u8], rules: &Rules) -> Scan<(Object<'a>, Vec<Range<usize>>)> {
-    if let Err(error) = std::str::from_utf8(bytes) {
-        let at = error.valid_up_to();
-        let before = bytes.get(..at).unwrap_or_default();
-        return Err(match object::read(&mut Reader::new(before, true), rules) {
-            // The first fault counts.
-            Err(fail) if fail.at < at && !fail.is_about_the_whole() => fail,
-            // A character that the end cuts is missing bytes, as everything else that it cuts.
-            _ if error.error_len().is_none() => Fail::syntax(bytes.len(), "the rest of a character"),
-            _ => Fail { at, why: Why::Utf8 },
-        });
+    match std::str::from_utf8(bytes) {
+        Ok(text) => {
+            let mut reader = Reader::new(text);
+            let object = object::read(&mut reader, rules)?;
+            Ok((object, reader.into_cuts()))
+        }
+        Err(error) => Err(not_utf8(bytes, error, rules)),
     }
-    let mut reader = Reader::new(bytes, true);
-    let object = object::read(&mut reader, rules)?;
-    Ok((object, reader.into_cuts()))
+}
+
+/// The first fault of a document that is not UTF-8.
+#[cold]
+fn not_utf8(bytes: &[u8], error: Utf8Error, rules: &Rules) -> Fail {
+    let at = error.valid_up_to();
+    let before = bytes.get(..at).and_then(|before| std::str::from_utf8(before).ok()).unwrap_or_default();
+    match object::read(&mut Reader::new(before), rules) {
+        Err(fail) if fail.at < at && !fail.is_about_the_whole() => fail,
+        // A character that the end cuts is missing bytes, as everything else that it cuts.
+        _ if error.error_len().is_none() => Fail::syntax(bytes.len(), "the rest of a character"),
+        _ => Fail { at, why: Why::Utf8 },
+    }
 }
 
 /// Goes to a member or an item, if there is one.

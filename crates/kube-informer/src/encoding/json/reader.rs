@@ -16,6 +16,8 @@ pub(super) const LIMIT: usize = 127;
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
+    /// The same bytes, where all of them are known to be UTF-8.
+    text: Option<&'a str>,
     at: usize,
     /// How many objects and arrays are open around `at`, not counting those that are being skipped.
     depth: usize,
@@ -39,10 +41,15 @@ pub(super) enum Next {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the first value of a document. `unique`: a key that stands twice is a fault.
-    pub(super) fn new(bytes: &'a [u8], unique: bool) -> Self {
-        let keys = if unique { Keys::new() } else { Keys::default() };
-        Self { bytes, at: space(bytes, 0), depth: 0, unique, keys, cuts: Vec::new() }
+    /// A reader of a document that was not checked before: a key that stands twice is a fault.
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text: Some(text), unique: true, keys: Keys::new(), ..Self::again(text.as_bytes()) }
+    }
+
+    /// A reader of a document that was checked before.
+    pub(super) fn again(bytes: &'a [u8]) -> Self {
+        let (keys, cuts) = (Keys::default(), Vec::new());
+        Self { bytes, text: None, at: space(bytes, 0), depth: 0, unique: false, keys, cuts }
     }
 
     pub(super) fn at(&self) -> usize {
@@ -160,8 +167,7 @@ impl<'a> Reader<'a> {
                 let start = self.at + 1;
                 let (end, escaped) = text::string(self.bytes, start)?;
                 self.at = end + 1;
-                let raw = self.bytes.get(start..end).unwrap_or_default();
-                text::unquoted(raw, escaped).ok_or(Fail { at: start, why: Why::Utf8 })
+                self.lend(start, end, escaped)
             }
             b'n' => self.null().map(|()| Cow::default()),
             _ => Err(self.wrong(field, "a string")),
@@ -187,12 +193,21 @@ impl<'a> Reader<'a> {
             self.keys.add(self.bytes, quote, end, escaped)?;
         }
         self.at = value;
-        let raw = self.bytes.get(quote + 1..end).unwrap_or_default();
-        text::unquoted(raw, escaped).ok_or(Fail { at: quote, why: Why::Utf8 })
+        self.lend(quote + 1, end, escaped)
+    }
+
+    /// What stands between the quotes of a string, without escapes.
+    fn lend(&self, start: usize, end: usize, escaped: bool) -> Scan<Cow<'a, str>> {
+        let lent = match self.text {
+            Some(text) if escaped => text.get(start..end).and_then(text::unescaped).map(Cow::Owned),
+            Some(text) => text.get(start..end).map(Cow::Borrowed),
+            None => self.bytes.get(start..end).and_then(|raw| text::unquoted(raw, escaped)),
+        };
+        lent.ok_or(Fail { at: start, why: Why::Utf8 })
     }
 
     /// Passes a key that is not read.
-    #[inline]
+    #[inline(always)]
     fn pass_key<const KEYS: bool>(&mut self, at: usize) -> Scan<usize> {
         let (end, escaped, value) = key(self.bytes, at)?;
         if KEYS {
@@ -225,28 +240,28 @@ impl<'a> Reader<'a> {
         // A bit for each value that is open, the innermost lowest: whether it is an object.
         let mut objects = 0_u128;
         loop {
-            // A value begins here.
+            // A value begins here, in an object with its key.
+            if objects & 1 == 1 {
+                at = self.pass_key::<KEYS>(at)?;
+            }
             match byte(bytes, at) {
                 b'"' => at = text::string(bytes, at + 1)?.0 + 1,
                 open @ (b'{' | b'[') => {
-                    depth += 1;
-                    if depth > LIMIT {
+                    if depth == LIMIT {
                         return Err(Fail { at, why: Why::TooDeep });
                     }
-                    let object = open == b'{';
-                    objects = objects << 1 | u128::from(object);
-                    if KEYS && object {
-                        self.keys.open();
-                    }
                     at = space(bytes, at + 1);
-                    // An empty one ends below.
-                    if object && byte(bytes, at) != b'}' {
-                        at = self.pass_key::<KEYS>(at)?;
+                    // In ASCII, a closing bracket comes two after its opening one.
+                    if byte(bytes, at) != open + 2 {
+                        depth += 1;
+                        let object = open == b'{';
+                        objects = objects << 1 | u128::from(object);
+                        if KEYS && object {
+                            self.keys.open();
+                        }
                         continue;
                     }
-                    if !object && byte(bytes, at) != b']' {
-                        continue;
-                    }
+                    at += 1;
                 }
                 b'-' | b'0'..=b'9' => at = text::number(bytes, at)?,
                 _ => at = text::literal(bytes, at)?,
@@ -262,9 +277,6 @@ impl<'a> Reader<'a> {
                 match byte(bytes, at) {
                     b',' => {
                         at = space(bytes, at + 1);
-                        if object {
-                            at = self.pass_key::<KEYS>(at)?;
-                        }
                         break;
                     }
                     b'}' if object => {
@@ -286,7 +298,7 @@ impl<'a> Reader<'a> {
 
 /// Reads a key and the colon behind it. Gives the position of the closing quote, whether there are escapes
 /// before it, and where the value begins.
-#[inline]
+#[inline(always)]
 fn key(bytes: &[u8], at: usize) -> Scan<(usize, bool, usize)> {
     if byte(bytes, at) != b'"' {
         return Err(Fail::syntax(at, "a key"));
