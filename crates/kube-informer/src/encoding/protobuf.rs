@@ -26,7 +26,8 @@ use serde::de::{Deserialize, DeserializeOwned};
 pub(crate) use self::envelope::{Envelope, MAGIC};
 pub(crate) use self::plan::Node;
 use super::schema::{self, Root};
-use super::{DecodeError, Fault, ManagedFields, Metadata, ViewError};
+use super::codec::INITIAL_EVENTS_END;
+use super::{Bookmark, DecodeError, Fault, ManagedFields, Metadata, ViewError};
 
 /// How deep messages may be nested.
 pub(crate) const MAX_DEPTH: usize = 128;
@@ -109,6 +110,19 @@ impl Protobuf {
                 DecodeError::new(Fault::WrongEnvelope, MAGIC.len(), format!("{expected}, not {found}"))
             }
         })
+    }
+
+    /// Reads a bookmark of a watch.
+    pub(crate) fn bookmark(&self, bytes: &[u8]) -> Result<Bookmark, DecodeError> {
+        let body = self.open(bytes)?;
+        let metadata = metadata::without_name(body)?;
+        if metadata.resource_version.is_empty() {
+            let fault = Fault::Unexpected { found: "a bookmark without a version".to_owned() };
+            return Err(DecodeError::new(fault, 0, format!("a bookmark of {} with a version", self.root.kind())));
+        }
+        let ends = |(key, value): &(Cow<'_, str>, Cow<'_, str>)| key == INITIAL_EVENTS_END && value == "true";
+        let ends_initial_events = metadata.annotations.iter().any(ends);
+        Ok(Bookmark { version: metadata.resource_version.as_ref().into(), ends_initial_events })
     }
 
     /// The metadata of stored bytes.
