@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::intern::Interners;
-use super::pack::{Packed, Packer};
+use super::pack::Packer;
 use super::views::Views;
-use super::{Inner, Object, Packing, Shared, ViewBudget};
+use super::{Inner, KeyRef, Object, Packing, Shared, ViewBudget};
 use crate::encoding::{Codec, DecodeError};
 
 /// Makes the objects of one resource. There is one per resource, owned by the one who writes the cache.
@@ -111,21 +111,25 @@ impl Intake {
     ///
     /// Where the bytes are not such an object; see [`Codec::ingest`].
     pub fn object(&mut self, bytes: &[u8]) -> Result<Object, DecodeError> {
-        self.make(bytes, None)
+        self.update(bytes, |_| None::<Object>)
     }
 
-    /// Makes a new version of an object out of a whole document. Versions resemble each other: it is kept as small as the
-    /// previous one.
+    /// Makes an object of which a previous version may be known. Versions resemble each other: the new one is kept as
+    /// small as the previous one.
     ///
     /// # Errors
     ///
     /// Where the bytes are not such an object; see [`Codec::ingest`].
-    pub fn update<K>(&mut self, previous: &Object<K>, bytes: &[u8]) -> Result<Object, DecodeError> {
-        self.make(bytes, Some(&previous.inner.packed))
-    }
-
-    fn make(&mut self, bytes: &[u8], previous: Option<&Packed>) -> Result<Object, DecodeError> {
+    pub fn update<K>(
+        &mut self,
+        bytes: &[u8],
+        previous: impl FnOnce(KeyRef<'_>) -> Option<Object<K>>,
+    ) -> Result<Object, DecodeError> {
         let metadata = self.shared.codec.ingest(bytes, &mut self.stored)?;
+        let packed = match previous(KeyRef { namespace: &metadata.namespace, name: &metadata.name }) {
+            Some(previous) => self.packer.pack_update(&previous.inner.packed, &self.stored),
+            None => self.packer.pack(&self.stored),
+        };
         let inner = Inner {
             namespace: self.interners.namespace(&metadata.namespace),
             name: metadata.name.as_ref().into(),
@@ -137,10 +141,7 @@ impl Intake {
             labels: self.interners.labels(&metadata.labels),
             owners: self.interners.owners(&metadata.owners),
             writers: metadata.writers.iter().map(Into::into).collect(),
-            packed: match previous {
-                Some(previous) => self.packer.pack_update(previous, &self.stored),
-                None => self.packer.pack(&self.stored),
-            },
+            packed,
             shared: Arc::clone(&self.shared),
             slot: Default::default(),
         };
