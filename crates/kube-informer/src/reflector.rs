@@ -272,9 +272,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.settings.watch_timeout.mul_f64(1.0 + fastrand::f64())
     }
 
-    /// Makes an object out of what came.
+    /// Makes an object out of what came. Its previous version, where there is one, helps to keep it small.
     fn make(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<Object, DecodeError> {
-        self.intakes.of(encoding).object(bytes)
+        let sink = &self.sink;
+        self.intakes.of(encoding).update(bytes, |key| sink.current(key))
     }
 
     /// An object could not be read.

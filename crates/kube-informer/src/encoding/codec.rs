@@ -5,8 +5,8 @@ use serde::de::{Deserialize, DeserializeOwned};
 use super::protobuf::Protobuf;
 use super::rules::PointerError;
 use super::tree::Tree;
-use crate::object::Version;
 use super::{DecodeError, Encoding, Metadata, Pointer, Rules, ViewError, json, schema};
+use crate::object::Version;
 
 /// How the objects of one resource are read and what of them is kept, worked out once per resource.
 ///

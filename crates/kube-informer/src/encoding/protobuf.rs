@@ -25,8 +25,8 @@ use serde::de::{Deserialize, DeserializeOwned};
 
 pub(crate) use self::envelope::{Envelope, MAGIC};
 pub(crate) use self::plan::Node;
-use super::schema::{self, Root};
 use super::codec::INITIAL_EVENTS_END;
+use super::schema::{self, Root};
 use super::{Bookmark, DecodeError, Fault, ManagedFields, Metadata, ViewError};
 
 /// How deep messages may be nested.
@@ -118,7 +118,11 @@ impl Protobuf {
         let metadata = metadata::without_name(body)?;
         if metadata.resource_version.is_empty() {
             let fault = Fault::Unexpected { found: "a bookmark without a version".to_owned() };
-            return Err(DecodeError::new(fault, 0, format!("a bookmark of {} with a version", self.root.kind())));
+            return Err(DecodeError::new(
+                fault,
+                0,
+                format!("a bookmark of {} with a version", self.root.kind()),
+            ));
         }
         let ends = |(key, value): &(Cow<'_, str>, Cow<'_, str>)| key == INITIAL_EVENTS_END && value == "true";
         let ends_initial_events = metadata.annotations.iter().any(ends);

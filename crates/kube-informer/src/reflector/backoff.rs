@@ -45,7 +45,8 @@ impl Backoff {
     /// of it, so that many clients that failed at once do not come back at once.
     pub(crate) fn failed(&mut self, asked: Option<Duration>) -> Duration {
         let now = Instant::now();
-        let healthy = self.last.is_some_and(|last| now.saturating_duration_since(last) >= self.settings.reset_after);
+        let healthy =
+            self.last.is_some_and(|last| now.saturating_duration_since(last) >= self.settings.reset_after);
         if healthy {
             self.next = self.settings.initial;
         }

@@ -10,7 +10,7 @@ use super::request::Freshness;
 use super::stream::{self, Heard, List, Read, Watch};
 use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Report, Sink, Staged, State, Why};
-use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
+use crate::encoding::{Bookmark, DecodeError, ObjectKey};
 use crate::object::{Object, Version};
 use crate::wire::{Change, ListEnd, WatchFrame, WireError};
 
@@ -32,13 +32,19 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         }
     }
 
-    pub(super) async fn streaming(&mut self, mut watch: Watch, mut staged: Staged, freshness: Freshness) -> Result<State, Gone> {
+    pub(super) async fn streaming(
+        &mut self,
+        mut watch: Watch,
+        mut staged: Staged,
+        freshness: Freshness,
+    ) -> Result<State, Gone> {
         let deadline = watch.heard + self.settings.patience;
         let object = match watch.next(deadline).await {
             Heard::Frame(WatchFrame::Bookmark { object }) => {
                 match self.intakes.of(watch.encoding).codec().bookmark(&object) {
                     Ok(Bookmark { version, ends_initial_events: true }) => {
                         self.commit(staged, version).await?;
+                        self.sink.report(Report::Watching);
                         return Ok(State::Watching { watch });
                     }
                     Ok(_) => {}
@@ -51,7 +57,6 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 let fault = Fault::Status(Box::new(status));
                 return Ok(self.list_failed(fault, freshness, true).await);
             }
-            Heard::Frame(_) => None,
             Heard::Unreadable(error) => {
                 self.skipped(&error, &mut staged);
                 None
@@ -118,7 +123,11 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     }
 
     /// Reads one page.
-    async fn page(&mut self, request: super::transport::Request, staged: &mut Staged) -> Result<ListEnd, Interrupted> {
+    async fn page(
+        &mut self,
+        request: super::transport::Request,
+        staged: &mut Staged,
+    ) -> Result<ListEnd, Interrupted> {
         let patience = self.settings.patience;
         let (encoding, body) = stream::open(&self.transport, request, patience).await?;
         let mut list = List::new(encoding, body, self.settings.limit);

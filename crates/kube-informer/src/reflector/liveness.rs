@@ -38,7 +38,9 @@ impl Liveness {
         if let Some(last) = self.last.replace(now) {
             let seen = now.saturating_duration_since(last).max(SHORTEST);
             // It follows the server at once where that is slower than thought, and slowly where it is faster.
-            self.interval = Some(self.interval.map_or(seen, |known| if seen > known { seen } else { (known * 3 + seen) / 4 }));
+            self.interval = Some(
+                self.interval.map_or(seen, |known| if seen > known { seen } else { (known * 3 + seen) / 4 }),
+            );
         }
     }
 

@@ -54,7 +54,12 @@ impl Target {
     }
 
     /// A watch that begins with everything there is.
-    pub(crate) fn streaming_list(&self, freshness: &Freshness, timeout: Duration, encoding: Encoding) -> Request {
+    pub(crate) fn streaming_list(
+        &self,
+        freshness: &Freshness,
+        timeout: Duration,
+        encoding: Encoding,
+    ) -> Request {
         let mut query = self.watching(timeout);
         query.push(("sendInitialEvents", "true".to_owned()));
         query.push(("resourceVersionMatch", "NotOlderThan".to_owned()));
@@ -88,7 +93,8 @@ impl Target {
 
     fn selectors(&self) -> Vec<(&'static str, String)> {
         let mut query = Vec::new();
-        for (key, value) in [("labelSelector", &self.label_selector), ("fieldSelector", &self.field_selector)] {
+        for (key, value) in [("labelSelector", &self.label_selector), ("fieldSelector", &self.field_selector)]
+        {
             if let Some(value) = value {
                 query.push((key, value.clone()));
             }
@@ -124,11 +130,18 @@ mod tests {
 
     #[test]
     fn watches_select_what_lists_select() {
-        let target = Target { label_selector: Some("a=b".into()), field_selector: Some("metadata.name=c".into()), ..pods() };
+        let target = Target {
+            label_selector: Some("a=b".into()),
+            field_selector: Some("metadata.name=c".into()),
+            ..pods()
+        };
         let selectors = "/api/v1/pods?labelSelector=a%3Db&fieldSelector=metadata.name%3Dc";
         let watch = format!("{selectors}&watch=1&allowWatchBookmarks=true&timeoutSeconds=300");
         let timeout = Duration::from_secs(300);
-        assert_eq!(target.watch(&"9".into(), timeout, Encoding::Json).uri(), format!("{watch}&resourceVersion=9"));
+        assert_eq!(
+            target.watch(&"9".into(), timeout, Encoding::Json).uri(),
+            format!("{watch}&resourceVersion=9")
+        );
         let streaming = format!("{watch}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
         assert_eq!(target.streaming_list(&Freshness::Newest, timeout, Encoding::Json).uri(), streaming);
         assert_eq!(

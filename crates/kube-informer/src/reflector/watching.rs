@@ -8,7 +8,7 @@ use super::stream::{self, Heard, List, Read, Watch};
 use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
 use crate::encoding::{Bookmark, DecodeError, Encoding};
-use crate::object::{Object, Version};
+use crate::object::Version;
 use crate::wire::{Change, WatchFrame, WireError};
 
 impl<T: Transport, S: Sink> Reflector<T, S> {
@@ -63,13 +63,17 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Heard::End if watch.events == 0 => return Ok(self.ended_empty(&watch)),
             Heard::End => return Ok(State::Connect),
             Heard::Silence => return Ok(State::Probe),
-            Heard::Frame(_) => {}
         }
         Ok(State::Watching { watch })
     }
 
     /// One object changed.
-    async fn changed(&mut self, encoding: Encoding, change: Change, bytes: &[u8]) -> Result<Option<State>, Gone> {
+    async fn changed(
+        &mut self,
+        encoding: Encoding,
+        change: Change,
+        bytes: &[u8],
+    ) -> Result<Option<State>, Gone> {
         let object = match self.make(encoding, bytes) {
             Ok(object) => object,
             Err(error) if error.wants_json() => return Ok(Some(self.turn_to_json(&error))),
@@ -89,7 +93,11 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     /// A change could not be read. That an object is gone can be told all the same; of any other change, what is known
     /// stays, and everything is listed, unless that was tried and did not help.
-    async fn unreadable_change(&mut self, change: Change, error: &DecodeError) -> Result<Option<State>, Gone> {
+    async fn unreadable_change(
+        &mut self,
+        change: Change,
+        error: &DecodeError,
+    ) -> Result<Option<State>, Gone> {
         let key = error.key.as_deref().cloned();
         self.unreadable(key.clone(), error);
         match (change, key) {
