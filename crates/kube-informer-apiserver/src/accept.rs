@@ -1,9 +1,10 @@
 //! Connections: HTTP/1.1 and HTTP/2, with TLS or without, until the server stops.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch as channel};
@@ -14,11 +15,23 @@ use crate::service::{OnConnection, Service};
 
 /// More connections than this wait in the kernel's queue.
 const CONNECTIONS: usize = 10_000;
+/// Longer than any server runs, and short enough to be added to any time.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// A client that opens a TLS connection and says nothing is dropped.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// For the head of a request.
+    pub(crate) head: Duration,
+    /// For open requests at the end.
+    pub(crate) grace: Duration,
+}
+
 /// Takes connections while `gate` is true; ends them all when it turns false, or when `stopping` is true,
-/// after `grace`. `is_open` is told whenever the wish has been followed.
+/// after a grace. `is_open` is told whenever the wish has been followed. A connection on which no request
+/// arrives in time ends.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -26,7 +39,7 @@ pub(crate) async fn run(
     mut gate: channel::Receiver<bool>,
     is_open: channel::Sender<bool>,
     mut stopping: channel::Receiver<bool>,
-    grace: Duration,
+    patience: Patience,
 ) {
     let Ok(address) = listener.local_addr() else { return };
     let mut listener = Some(listener);
@@ -60,7 +73,7 @@ pub(crate) async fn run(
                 let (tls, stopping) = (tls.clone(), stopping.clone());
                 connections.spawn(async move {
                     tokio::select! {
-                        () = serve(stream, tls, service, stopping) => {}
+                        () = serve(stream, tls, service, stopping, patience.head) => {}
                         // A fault cuts the connection, whatever state it is in.
                         () = kill.notified() => {}
                     }
@@ -70,7 +83,9 @@ pub(crate) async fn run(
         }
     }
     drop(listener);
-    let ended = tokio::time::timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
+    let ended =
+        tokio::time::timeout(patience.grace, async { while connections.join_next().await.is_some() {} })
+            .await;
     if ended.is_err() {
         connections.shutdown().await;
     }
@@ -107,15 +122,22 @@ async fn serve(
     tls: Option<TlsAcceptor>,
     service: OnConnection,
     mut stopping: channel::Receiver<bool>,
+    head: Duration,
 ) {
     // Small watch events must not wait for more to come.
     let _: std::io::Result<()> = stream.set_nodelay(true);
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head);
+    // The library's patience begins when it knows which HTTP it is; a client may never say.
+    let begun = service.begun();
+    let first_request = tokio::time::sleep(head.min(FOR_EVER));
+    tokio::pin!(first_request);
     macro_rules! serve {
         ($io:expr) => {{
             let connection = builder.serve_connection($io, service);
             tokio::pin!(connection);
             let mut asked = false;
+            let mut unsure = true;
             loop {
                 tokio::select! {
                     result = connection.as_mut() => {
@@ -127,6 +149,13 @@ async fn serve(
                     _ = stopping.wait_for(|stopping| *stopping), if !asked => {
                         asked = true;
                         connection.as_mut().graceful_shutdown();
+                    }
+                    () = first_request.as_mut(), if unsure => {
+                        unsure = false;
+                        if !begun.load(Ordering::Acquire) {
+                            tracing::debug!("no request came; connection ended");
+                            return;
+                        }
                     }
                 }
             }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::api::{Part, text};
 use crate::kinds::Resource;
 use crate::managed_fields::{self, Write};
+use crate::object::{DEEPEST, depth};
 use crate::schema::{self, Expected};
 use crate::status::{ApiError, FieldError};
 use crate::strategy::admission::Objects;
@@ -259,6 +260,10 @@ pub(crate) fn admit(
             }
             Some(_) => accept_names(object, &(around.definitions)(), writer.now),
         }
+    }
+    // With the record of who owns its fields, which is as deep as the object itself.
+    if depth(object) > DEEPEST {
+        return Err(ApiError::bad_request(format!("the object has more than {DEEPEST} levels")));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod delete;
+mod eviction;
 mod identity;
 mod subresource;
 mod write;
@@ -93,7 +94,8 @@ impl Api {
 
     /// A namespace must exist, and to create in it it must not be on its way out.
     fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Result<(), ApiError> {
-        if !resource.namespaced {
+        // Validation asks for a namespace where there is none.
+        if !resource.namespaced || namespace.is_empty() {
             return Ok(());
         }
         let namespaces = (String::new(), "namespaces".to_owned());

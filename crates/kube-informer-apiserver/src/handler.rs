@@ -3,6 +3,7 @@
 //! One request at a time, no state of its own. Whatever goes wrong becomes a `Status` with the real
 //! server's code; nothing that a client sends makes it panic.
 
+mod at;
 mod documents;
 mod resources;
 mod reviews;
@@ -46,7 +47,7 @@ pub(crate) struct Handler {
 pub(crate) struct Reply {
     status: StatusCode,
     body: Body,
-    /// Of the body.
+    /// Of the body; empty where there is none.
     media: &'static str,
     warnings: Vec<String>,
     retry_after: Option<u32>,
@@ -77,6 +78,11 @@ impl Reply {
 
     fn text(status: u16, text: impl Into<Bytes>) -> Self {
         Self { media: "text/plain; charset=utf-8", ..Self::json(status, text) }
+    }
+
+    /// No body, and so no type of it.
+    fn empty(status: u16) -> Self {
+        Self { media: "", ..Self::json(status, "") }
     }
 
     fn with_warnings(self, warnings: Vec<String>) -> Self {
@@ -121,7 +127,7 @@ impl Handler {
     }
 
     async fn answer(&self, parts: &http::request::Parts, body: &Bytes) -> Result<Reply, ApiError> {
-        let route = request::route(parts.uri.path())?;
+        let route = request::route(&parts.uri)?;
         let user = match &route {
             // Load balancers ask without a token.
             Route::Other(path) if documents::is_public(path) && !self.tokens.is_wrong(&parts.headers) => {
@@ -168,7 +174,9 @@ async fn finish(reply: Reply, headers: &http::HeaderMap, head: bool) -> Response
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
     let out = response.headers_mut();
-    out.insert(CONTENT_TYPE, HeaderValue::from_static(reply.media));
+    if !reply.media.is_empty() {
+        out.insert(CONTENT_TYPE, HeaderValue::from_static(reply.media));
+    }
     out.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     if gzip {
         out.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));

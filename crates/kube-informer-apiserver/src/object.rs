@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::convert;
 use crate::kinds::Resource;
+use crate::negotiate::MetaVersion;
 use crate::selector;
 
 /// How often and how much was serialised: the proof that watchers share bytes.
@@ -43,7 +44,7 @@ pub(crate) enum Form {
     /// All of it.
     Object,
     /// `PartialObjectMetadata`.
-    Metadata,
+    Metadata(MetaVersion),
 }
 
 /// One version of one object.
@@ -144,14 +145,14 @@ impl Stored {
         if form == Form::Object && !self.converts(resource) {
             return self.json.clone();
         }
-        let version = if form == Form::Metadata { String::new() } else { resource.api_version() };
+        let version = if form == Form::Object { resource.api_version() } else { String::new() };
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((.., bytes)) = forms.iter().find(|(f, v, _)| *f == form && *v == version) {
             return bytes.clone();
         }
         let value = match form {
             Form::Object => self.value_as(resource),
-            Form::Metadata => partial_metadata(&self.value()),
+            Form::Metadata(version) => partial_metadata(&self.value(), version),
         };
         let (bytes, _) = serialise(&value);
         self.serialised.count(bytes.len());
@@ -203,9 +204,22 @@ pub(crate) fn labels_of(object: &Value) -> BTreeMap<String, String> {
 }
 
 /// `PartialObjectMetadata` of an object.
-pub(crate) fn partial_metadata(object: &Value) -> Value {
+pub(crate) fn partial_metadata(object: &Value, version: MetaVersion) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata })
+    json!({ "kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": metadata })
+}
+
+/// How many levels an object may have. Below what the parser reads (128), so that what was stored can be
+/// read again.
+pub(crate) const DEEPEST: usize = 120;
+
+/// How many levels of lists and maps a value has.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The metadata of an object as a map; made if it is missing or no map.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::Body;
 use crate::kinds::Resource;
-use crate::negotiate::Answer;
+use crate::negotiate::{Answer, MetaVersion};
 use crate::object::{Form, Stored};
 use crate::table::{self, IncludeObject};
 
@@ -19,13 +19,14 @@ pub(crate) struct TableForm {
     pub(crate) include: IncludeObject,
     /// A watch sends the columns with its first event only.
     pub(crate) headers: bool,
+    pub(crate) version: MetaVersion,
 }
 
 /// One object.
 pub(crate) fn object(resource: &Resource, stored: &Stored, answer: Answer, form: TableForm) -> Bytes {
     match answer {
-        Answer::Metadata => stored.bytes(resource, Form::Metadata),
-        Answer::Table => {
+        Answer::Metadata { version, .. } => stored.bytes(resource, Form::Metadata(version)),
+        Answer::Table(_) => {
             let object = stored.value_as(resource);
             let version = object.pointer("/metadata/resourceVersion").cloned();
             let meta = json!({ "resourceVersion": version });
@@ -44,13 +45,15 @@ pub(crate) fn list(
     form: TableForm,
 ) -> Body {
     let (api_version, kind, one) = match answer {
-        Answer::Table => {
+        Answer::Table(_) => {
             let values: Vec<Value> = objects.iter().map(|o| o.value_as(resource)).collect();
             return Body::whole(table(resource, &values, Some(meta), form).to_string());
         }
-        Answer::Metadata => {
-            ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned(), Form::Metadata)
-        }
+        Answer::Metadata { version, .. } => (
+            version.api_version().to_owned(),
+            "PartialObjectMetadataList".to_owned(),
+            Form::Metadata(version),
+        ),
         _ => (resource.api_version(), resource.list_kind.clone(), Form::Object),
     };
     let (api_version, kind) = (Value::from(api_version), Value::from(kind));
@@ -67,7 +70,7 @@ pub(crate) fn list(
             "]}".to_owned(),
         )
     };
-    if objects.is_empty() && one == Form::Metadata {
+    if objects.is_empty() && one != Form::Object {
         // Go's nil slice.
         let null = json!({ "kind": kind, "apiVersion": api_version, "metadata": meta, "items": null });
         return Body::whole(format!("{null}\n"));
@@ -119,8 +122,12 @@ pub(crate) fn scale(of: &Resource, scale: Value, form: TableForm) -> Value {
 pub(crate) fn table(resource: &Resource, objects: &[Value], meta: Option<&Value>, form: TableForm) -> Value {
     let empty = Value::Object(Map::new());
     let meta = meta.unwrap_or(&empty);
-    let options =
-        table::Options { include: form.include, headers: form.headers, now: jiff::Timestamp::now() };
+    let options = table::Options {
+        include: form.include,
+        headers: form.headers,
+        version: form.version,
+        now: jiff::Timestamp::now(),
+    };
     let printed =
         resource.custom.as_ref().map(|custom| &custom.columns).filter(|columns| !columns.is_empty());
     let Some(printed) = printed else { return table::render(resource, objects, meta, None, options) };

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use http::Uri;
 
+use crate::schema::quote;
 use crate::status::ApiError;
 
 /// Where a path leads.
@@ -34,8 +35,10 @@ pub(crate) struct Target {
     pub(crate) version: String,
     /// Empty: cluster scoped, or all namespaces.
     pub(crate) namespace: String,
+    /// The path has a namespace, and it is empty: `/namespaces//pods`.
+    pub(crate) nameless_namespace: bool,
     pub(crate) plural: String,
-    /// Empty: the collection.
+    /// Empty: the collection, or, with a subresource, an object without a name.
     pub(crate) name: String,
     /// Empty: the object itself.
     pub(crate) subresource: String,
@@ -43,20 +46,24 @@ pub(crate) struct Target {
     pub(crate) watch: bool,
 }
 
-/// Takes a path apart.
-pub(crate) fn route(path: &str) -> Result<Route, ApiError> {
-    let decoded = percent_encoding::percent_decode_str(path).decode_utf8();
-    let path = decoded.map_err(|_| ApiError::bad_request("the path is not valid UTF-8"))?;
-    // An empty segment is one: what follows it is not found.
-    let inner = path.trim_start_matches('/').trim_end_matches('/');
-    if (inner.starts_with("api/") || inner.starts_with("apis/") && !inner.starts_with("apis//"))
-        && inner.contains("//")
-    {
-        return Err(ApiError::unknown_path());
+impl Target {
+    /// The path has no namespace at all.
+    pub(crate) fn is_outside_namespaces(&self) -> bool {
+        self.namespace.is_empty() && !self.nameless_namespace
     }
-    let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
-    let other = || Ok(Route::Other(path.trim_end_matches('/').to_owned()));
+}
+
+/// Takes a path apart. Of slashes in a row all but the last stand before empty segments, which may be where
+/// a name is and lead nowhere elsewhere; those at the end do not count.
+pub(crate) fn route(uri: &Uri) -> Result<Route, ApiError> {
+    let decoded = percent_encoding::percent_decode_str(uri.path()).decode_utf8();
+    let path = decoded.map_err(|_| ApiError::bad_request("the path is not valid UTF-8"))?;
+    check_verb(uri, &path)?;
+    let mut segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
+    let other = || Ok(Route::Other(path.to_string()));
     let (group, version) = match segments.as_slice() {
+        ["apis"] if path.starts_with("/apis//") => return other(),
+        ["apis", "", ..] => return other(),
         ["api"] => return Ok(Route::Groups { legacy: true }),
         ["apis"] => return Ok(Route::Groups { legacy: false }),
         ["apis", group] => return Ok(Route::Group((*group).to_owned())),
@@ -78,6 +85,7 @@ pub(crate) fn route(path: &str) -> Result<Route, ApiError> {
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
         all => ("", all),
     };
+    let nameless_namespace = namespace.is_empty() && rest.len() < segments.len();
     let (plural, name, subresource) = match rest {
         [plural] => (*plural, "", String::new()),
         [plural, name] => (*plural, *name, String::new()),
@@ -88,11 +96,26 @@ pub(crate) fn route(path: &str) -> Result<Route, ApiError> {
         group,
         version,
         namespace: namespace.to_owned(),
+        nameless_namespace,
         plural: plural.to_owned(),
         name: name.to_owned(),
         subresource,
         watch,
     }))
+}
+
+/// These words in the place of a resource say what to do with the one that follows, so there must be one.
+fn check_verb(uri: &Uri, path: &str) -> Result<(), ApiError> {
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match segments.as_slice() {
+        ["api", _, "watch" | "proxy"] | ["apis", _, _, "watch" | "proxy"] => {}
+        _ => return Ok(()),
+    }
+    // What a browser would take for markup is sent as text.
+    let asked = uri.path_and_query().map_or(path, |asked| asked.as_str());
+    let asked = asked.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let why = "failed to create RequestInfo: unable to determine kind and namespace from url";
+    Err(ApiError::plain(500, format!("Internal Server Error: {}: {why}, {asked}\n", quote(&asked))))
 }
 
 /// The parameters of a query; of repeated ones the first counts, as in Go.
@@ -158,7 +181,7 @@ mod tests {
     use super::*;
 
     fn target(path: &str) -> Target {
-        match route(path).unwrap() {
+        match route(&path.parse().unwrap()).unwrap() {
             Route::Resource(target) => target,
             other => panic!("{path} leads to {other:?}"),
         }
@@ -179,15 +202,38 @@ mod tests {
 
     #[test]
     fn documents_and_the_old_watch_paths_are_recognised() {
-        assert_eq!(route("/api").unwrap(), Route::Groups { legacy: true });
-        assert_eq!(route("/apis/apps/").unwrap(), Route::Group("apps".into()));
-        assert_eq!(route("/healthz").unwrap(), Route::Other("/healthz".into()));
+        let route = |path: &'static str| route(&Uri::from_static(path)).unwrap();
+        assert_eq!(route("/api"), Route::Groups { legacy: true });
+        assert_eq!(route("/apis/apps/"), Route::Group("apps".into()));
+        assert_eq!(route("/healthz"), Route::Other("/healthz".into()));
         assert!(target("/api/v1/watch/namespaces/web/pods").watch);
         assert_eq!(target("/api/v1/pods/watch").name, "watch");
     }
 
     #[test]
     fn paths_that_are_no_text_are_refused() {
-        assert_eq!(route("/api/v1/pods/%ff").unwrap_err().code, 400);
+        assert_eq!(route(&Uri::from_static("/api/v1/pods/%ff")).unwrap_err().code, 400);
+    }
+
+    #[test]
+    fn an_empty_segment_is_a_name_or_leads_nowhere() {
+        let pods = target("/api/v1/namespaces//pods");
+        assert!(pods.nameless_namespace && !target("/api/v1/pods").nameless_namespace);
+        assert_eq!(pods.plural, "pods");
+        let status = target("/api/v1/namespaces//status");
+        assert_eq!((status.plural.as_str(), status.name.as_str()), ("namespaces", ""));
+        assert!(!status.nameless_namespace);
+        assert_eq!(target("/api/v1//pods").plural, "");
+        assert_eq!(target("/api//pods").version, "");
+        assert_eq!(route(&Uri::from_static("/apis//apps")).unwrap(), Route::Other("/apis//apps".into()));
+        assert_eq!(target("/api/v1/namespaces/web//").name, "web");
+    }
+
+    #[test]
+    fn a_watch_of_nothing_is_an_error_of_the_server() {
+        for path in ["/api/v1/watch", "/apis/apps/v1/watch/", "//api/v1/watch?a=%26&b"] {
+            let error = route(&path.parse().unwrap()).unwrap_err();
+            assert!(error.plain && error.code == 500 && error.message.contains("RequestInfo"), "{path}");
+        }
     }
 }

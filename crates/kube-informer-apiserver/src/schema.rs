@@ -18,7 +18,7 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{Expected, read_body, strict_error, summary};
+pub(crate) use body::{Expected, package, read_body, strict_error, summary};
 pub(crate) use decode::{Decoded, type_name};
 pub(crate) use duplicates::duplicate_fields;
 pub(crate) use quantity::Quantity;

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 
+use crate::accept::{self, Patience};
 use crate::api::{Api, WriteOptions};
 use crate::auth::{Tokens, User};
 use crate::faults::Faults;
@@ -19,7 +20,7 @@ use crate::handler::{Handler, Settings};
 use crate::service::Service;
 use crate::simulator::{self, Simulation};
 use crate::tls::Tls;
-use crate::{accept, housekeeping, kubeconfig};
+use crate::{housekeeping, kubeconfig};
 
 /// How long open requests get to end at shutdown.
 const GRACE: Duration = Duration::from_secs(2);
@@ -63,6 +64,7 @@ pub struct Builder {
     window: usize,
     bookmark_interval: Duration,
     body_limit: usize,
+    header_timeout: Duration,
     seed: Option<u64>,
     simulation: Option<Simulation>,
 }
@@ -76,6 +78,7 @@ impl Default for Builder {
             window: 10_000,
             bookmark_interval: Duration::from_secs(60),
             body_limit: 3 * 1024 * 1024,
+            header_timeout: Duration::from_secs(60),
             seed: None,
             simulation: None,
         }
@@ -119,6 +122,13 @@ impl Builder {
     /// The largest body that is read. Default: 3 MiB, as the real server.
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
+        self
+    }
+
+    /// How long a client may take to send the head of a request, or leave an HTTP/1.1 connection without
+    /// one, before the connection is closed. Default: a minute.
+    pub fn header_timeout(mut self, timeout: Duration) -> Self {
+        self.header_timeout = timeout;
         self
     }
 
@@ -176,7 +186,7 @@ impl Builder {
                 gate,
                 opened,
                 api.stopping(),
-                GRACE,
+                Patience { head: self.header_timeout, grace: GRACE },
             )),
             tokio::spawn(controllers(Arc::clone(&api), self.simulation)),
         ];

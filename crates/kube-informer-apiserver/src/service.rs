@@ -51,7 +51,7 @@ impl Service {
 
     /// The same service for one connection, which its owner closes when `kill` is notified.
     pub(crate) fn on_connection(&self, id: u64, kill: Arc<Notify>) -> OnConnection {
-        OnConnection { service: self.clone(), id, kill }
+        OnConnection { service: self.clone(), id, kill, begun: Arc::default() }
     }
 
     async fn answer<B>(self, line: Line, request: Request<B>) -> Result<Response<Body>, HangUp>
@@ -124,6 +124,14 @@ pub(crate) struct OnConnection {
     service: Service,
     id: u64,
     kill: Arc<Notify>,
+    begun: Arc<AtomicBool>,
+}
+
+impl OnConnection {
+    /// Turns true with the first request.
+    pub(crate) fn begun(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.begun)
+    }
 }
 
 impl<B> hyper::service::Service<Request<B>> for OnConnection
@@ -137,6 +145,7 @@ where
     type Future = Answer;
 
     fn call(&self, request: Request<B>) -> Answer {
+        self.begun.store(true, Ordering::Release);
         let line = Line::of_connection(self.id, Arc::clone(&self.kill), ());
         Box::pin(self.service.clone().answer(line, request))
     }

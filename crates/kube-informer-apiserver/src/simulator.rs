@@ -64,7 +64,7 @@ const TURN: usize = 64;
 enum Item {
     /// The object of a kind with this key, by the controllers of its kind.
     Object(Kind, String),
-    /// The pods that fitted no node.
+    /// The pods that fitted no node, and the controllers that were held back.
     Waiting,
     /// The next scene of the story.
     Scene,
@@ -127,6 +127,8 @@ struct Simulator {
     beats: HashMap<String, Instant>,
     /// Pods that fit no node, by key.
     unschedulable: BTreeSet<String>,
+    /// Controllers that want more pods than there may be.
+    held_back: BTreeSet<(Kind, String)>,
     /// How many addresses have been given to pods.
     addresses: u32,
     story: Story,
@@ -149,6 +151,7 @@ impl Simulator {
             jobs: HashMap::new(),
             beats: HashMap::new(),
             unschedulable: BTreeSet::new(),
+            held_back: BTreeSet::new(),
             addresses: 0,
             story: Story::default(),
         })
@@ -245,6 +248,7 @@ impl Simulator {
         }
         self.progress.remove(&last.uid);
         self.jobs.remove(&last.uid);
+        self.held_back.remove(&(kind, last.key.clone()));
         self.timers.forget(&Item::Object(kind, last.key.clone()));
     }
 

@@ -303,9 +303,7 @@ impl ApiError {
 
     /// The path belongs to no group of this server: what Go's router says.
     pub(crate) fn page_not_found() -> Self {
-        let mut error = Self::new(404, "NotFound", "404 page not found\n");
-        error.plain = true;
-        error
+        Self::plain(404, "404 page not found\n")
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -315,10 +313,28 @@ impl ApiError {
         error
     }
 
+    /// A part of no object, which the real server takes for a list of parts.
+    pub(crate) fn not_listed(resource: &Resource) -> Self {
+        let (group, plural) = (&resource.group, &resource.plural);
+        let message =
+            format!("list is not supported on resources of kind {}", quote(&qualified(group, plural)));
+        Self::new(405, "MethodNotAllowed", message).about(group, plural, "")
+    }
+
     pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
-        let mut error = Self::new(406, "NotAcceptable", message);
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    /// The same as the router says it, before anybody has looked at the resource.
+    pub(crate) fn not_routable(message: impl Into<String>) -> Self {
+        let mut error = Self::not_acceptable(message);
         error.details = Some(Box::default());
         error
+    }
+
+    /// A text that no API made, but what is in front of it.
+    pub(crate) fn plain(code: u16, message: impl Into<String>) -> Self {
+        Self { plain: true, ..Self::new(code, "", message) }
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {

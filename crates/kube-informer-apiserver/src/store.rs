@@ -208,6 +208,11 @@ impl Store {
         Ok((Listing { revision, objects }, left))
     }
 
+    /// How many objects a bucket holds.
+    pub(crate) fn count(&self, bucket: &BucketId) -> usize {
+        self.read().buckets.get(bucket).map_or(0, |bucket| bucket.objects.len())
+    }
+
     /// Number of objects per bucket.
     pub(crate) fn sizes(&self) -> Vec<(BucketId, usize)> {
         self.read().buckets.iter().map(|(id, b)| (id.clone(), b.objects.len())).collect()

@@ -1,4 +1,4 @@
-//! Objects as the rows of a `Table` (meta.k8s.io/v1), the form that `kubectl get` asks for.
+//! Objects as the rows of a `Table` (`meta.k8s.io`), the form that `kubectl get` asks for.
 //!
 //! Columns and cells are those of the real server, wide columns included: a client hides what it does not
 //! want by priority. Kinds without columns of their own show their name and when they were created.
@@ -23,6 +23,8 @@ use serde_json::{Value, json};
 
 use self::view::View;
 use crate::kinds::Resource;
+use crate::negotiate::MetaVersion;
+use crate::object::partial_metadata;
 
 pub(crate) use duration::human_duration;
 
@@ -76,6 +78,7 @@ pub(crate) struct Options {
     pub(crate) include: IncludeObject,
     /// A watch sends the columns with its first event only.
     pub(crate) headers: bool,
+    pub(crate) version: MetaVersion,
     pub(crate) now: Timestamp,
 }
 
@@ -156,7 +159,7 @@ pub(crate) fn render<'v>(
             {
                 name.push_str(" (default)");
             }
-            let mut row = json!({ "cells": cells, "object": shown(object, options.include) });
+            let mut row = json!({ "cells": cells, "object": shown(object, options) });
             if let Some(condition) = pod::row_condition(resource, object) {
                 row["conditions"] = json!([condition]);
             }
@@ -169,22 +172,18 @@ pub(crate) fn render<'v>(
     let rows = if rows.is_empty() && plain { Value::Null } else { Value::Array(rows) };
     json!({
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": options.version.api_version(),
         "metadata": kept,
         "columnDefinitions": headers,
         "rows": rows,
     })
 }
 
-fn shown(object: &Value, include: IncludeObject) -> Value {
-    match include {
+fn shown(object: &Value, options: Options) -> Value {
+    match options.include {
         IncludeObject::None => Value::Null,
         IncludeObject::Object => object.clone(),
-        IncludeObject::Metadata => json!({
-            "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
-        }),
+        IncludeObject::Metadata => partial_metadata(object, options.version),
     }
 }
 

@@ -124,7 +124,10 @@ impl Frames {
         let bytes = match event {
             EventType::Left => {
                 let object = previous_at_new_version(change, resource);
-                let object = if form == Form::Metadata { partial_metadata(&object) } else { object };
+                let object = match form {
+                    Form::Metadata(version) => partial_metadata(&object, version),
+                    Form::Object => object,
+                };
                 let text = object.to_string();
                 count.count(text.len());
                 frame(event.name(), text.as_bytes())
@@ -357,8 +360,8 @@ impl Watch {
             json!({ "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata });
         match self.request.form {
             WatchForm::Shared(Form::Object) => frame("BOOKMARK", object.to_string().as_bytes()),
-            WatchForm::Shared(Form::Metadata) => {
-                frame("BOOKMARK", partial_metadata(&object).to_string().as_bytes())
+            WatchForm::Shared(Form::Metadata(version)) => {
+                frame("BOOKMARK", partial_metadata(&object, version).to_string().as_bytes())
             }
             WatchForm::Table(form) => self.table_frame("BOOKMARK", &object, form),
         }

@@ -1,5 +1,5 @@
 //! Many objects, many watchers: bytes are made once and shared, nobody waits for the slow, lists are
-//! streamed. `KUBE_INFORMER_FULL=1` does it with 200,000 objects and 1,000 watchers. What is asserted are
+//! streamed. `KUBE_INFORMER_FULL=1` does it with up to 200,000 objects and 1,000 watchers. What is asserted are
 //! bytes and memory, never time; times are printed (`--nocapture`).
 
 #![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
@@ -200,7 +200,7 @@ async fn memory_does_not_grow_with_the_number_of_changes_or_of_idle_watchers() {
 #[tokio::test]
 async fn a_long_list_is_never_whole_in_memory() {
     let _alone = ALONE.lock().await;
-    let objects = of(8_000, 200_000);
+    let objects = of(8_000, 50_000);
     let server = Server::builder().seed(1).watch_window(100).start().await.unwrap();
     fill(&server, objects).await;
     let (before, start) = (resident(), Instant::now());
@@ -229,7 +229,7 @@ async fn a_long_list_is_never_whole_in_memory() {
 #[tokio::test]
 async fn pages_cost_no_more_than_the_list() {
     let _alone = ALONE.lock().await;
-    let objects = of(5_000, 200_000);
+    let objects = of(5_000, 50_000);
     let server = Server::builder().seed(1).start().await.unwrap();
     fill(&server, objects).await;
     let serialised = server.stats().serialised_bytes;

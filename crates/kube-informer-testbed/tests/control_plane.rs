@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use http::{HeaderMap, Method, StatusCode};
+use kube_informer_testbed::binaries::{self, Tool};
 use kube_informer_testbed::cluster::{Cluster, E2E_DIR, KUBECONFIG_E2E, own_servers};
 use kube_informer_testbed::control_plane::{ControlPlane, Options, Record};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::process::Identity;
+use kube_informer_testbed::require;
 use kube_informer_testbed::skip::SKIP_FILE;
-use kube_informer_testbed::{binaries, require};
 use serde_json::{Value, json};
 
 /// For what another process does in its own time.
@@ -300,6 +301,43 @@ async fn on_an_existing_cluster_tests_run_except_those_that_need_the_servers() {
         ["control_plane::servers_come_back_on_the_same_address_with_the_same_data: \
           tests that restart, kill or restore servers do not run on an existing cluster"]
     );
+}
+
+#[tokio::test]
+async fn a_folder_with_servers_is_used_and_nothing_is_built() {
+    if let Some(dir) = std::env::var_os(CHILD_DIR) {
+        let cluster = require!(Cluster::own(Options::new().dir(dir)).await);
+        let version = cluster.endpoint().get_json("/version").await.unwrap();
+        let kubectl = binaries::kubectl().await.unwrap();
+        println!("{} answers, and kubectl is {}", version["gitVersion"], kubectl.display());
+        return;
+    }
+    require!(own_servers().await);
+    // As setup-envtest makes it, of the binaries that are there.
+    let assets = tempfile::tempdir().unwrap();
+    for tool in [Tool::Etcd, Tool::KubeApiserver, Tool::Kubectl] {
+        let binary = require!(binaries::locate(tool).await);
+        std::os::unix::fs::symlink(binary, assets.path().join(tool.name())).unwrap();
+    }
+    let (empty, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let nothing = empty.path().to_str().unwrap();
+    let environment = [
+        ("PATH", nothing),
+        ("KUBE_INFORMER_CACHE", nothing),
+        ("KUBEBUILDER_ASSETS", assets.path().to_str().unwrap()),
+        (CHILD_DIR, dir.path().to_str().unwrap()),
+    ];
+    let name = "a_folder_with_servers_is_used_and_nothing_is_built";
+    let (passed, said) = run_again(&[name], &environment).await.unwrap();
+    let kubectl = format!("kubectl is {}", assets.path().join("kubectl").display());
+    assert!(passed && said.contains("\" answers, and ") && said.contains(&kubectl), "{said}");
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "something was built");
+
+    // Half a folder is no reason to take the other half from elsewhere.
+    std::fs::remove_file(assets.path().join("kube-apiserver")).unwrap();
+    let (passed, said) = run_again(&[name], &environment).await.unwrap();
+    let line = format!("MISSING control_plane::{name}: kube-apiserver in the folder KUBEBUILDER_ASSETS");
+    assert!(passed && said.contains(&line), "{said}");
 }
 
 #[tokio::test]

@@ -203,7 +203,7 @@ fn a_pointer_finds_the_same_in_both_encodings() {
         match value {
             Value::Object(fields) => fields.iter().for_each(|(key, value)| below(key, value)),
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(at, value)| below(&at.to_string(), value))
+                items.iter().enumerate().for_each(|(at, value)| below(&at.to_string(), value));
             }
             _ => {}
         }

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::delete::check_preconditions;
-use super::{Api, DeleteOptions, WriteOptions, text};
+use super::{Api, WriteOptions, text};
 use crate::crd;
 use crate::kinds::Resource;
 use crate::object::{Stored, metadata_mut};
-use crate::selector::LabelSelector;
-use crate::status::{ApiError, Cause, Details, FieldError};
+use crate::status::{ApiError, FieldError};
 
 /// What of an object a write is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,77 +116,10 @@ impl Api {
         })?;
         Ok(success(201))
     }
-
-    /// `pods/eviction`: a deletion that disruption budgets may forbid.
-    pub(crate) fn evict(
-        &self,
-        pods: &Arc<Resource>,
-        namespace: &str,
-        name: &str,
-        eviction: &Value,
-        dry_run: bool,
-    ) -> Result<Value, ApiError> {
-        if text(eviction, "/metadata/name") != name {
-            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
-        }
-        let mut options = DeleteOptions::read(eviction.get("deleteOptions"))?;
-        options.dry_run |= dry_run;
-        self.check_disruption(&*self.get(pods, namespace, name)?)?;
-        let pod = self.get(pods, namespace, name)?;
-        check_preconditions(pods, &pod, &options)?;
-        if !options.dry_run && !pod.deleting {
-            self.amend(pods, &pod, |pod| {
-                set_condition(pod, "DisruptionTarget", "True");
-                let conditions = pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
-                if let Some(condition) = conditions.and_then(|all| all.last_mut()) {
-                    condition["reason"] = "EvictionByEvictionAPI".into();
-                    condition["message"] = "Eviction API: evicting".into();
-                }
-            });
-        }
-        let options = DeleteOptions { version: None, ..options };
-        self.delete(pods, namespace, name, &options)?;
-        Ok(success(201))
-    }
 }
 
-impl Api {
-    /// Budgets are for pods that run and are not on their way out.
-    fn check_disruption(&self, pod: &Stored) -> Result<(), ApiError> {
-        let object = pod.value();
-        if pod.deleting || matches!(text(&object, "/status/phase"), "Pending" | "Succeeded" | "Failed") {
-            return Ok(());
-        }
-        let budgets = self.resource("policy", "poddisruptionbudgets")?;
-        for budget in self.list(&budgets, &pod.namespace).objects.iter().map(|b| b.value()) {
-            let selector = budget.pointer("/spec/selector");
-            if !selector.is_some_and(|selector| {
-                LabelSelector::from_json(selector).is_ok_and(|all| all.matches(&pod.labels))
-            }) {
-                continue;
-            }
-            let number = |pointer: &str| budget.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
-            if number("/status/disruptionsAllowed") > 0 {
-                continue;
-            }
-            let message = format!(
-                "The disruption budget {} needs {} healthy pods and has {} currently",
-                text(&budget, "/metadata/name"),
-                number("/status/desiredHealthy"),
-                number("/status/currentHealthy")
-            );
-            let mut error = ApiError::new(429, "TooManyRequests", NO_DISRUPTION);
-            let causes = vec![Cause { reason: "DisruptionBudget", field: String::new(), message }];
-            error.details = Some(Box::new(Details { causes, ..Default::default() }));
-            return Err(error);
-        }
-        Ok(())
-    }
-}
-
-const NO_DISRUPTION: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
-
-fn set_condition(object: &mut Value, kind: &str, status: &str) {
+/// Sets a condition of a pod.
+pub(super) fn set_condition(object: &mut Value, kind: &str, status: &str) {
     let condition = json!({ "type": kind, "status": status, "lastProbeTime": null,
         "lastTransitionTime": super::seconds(jiff::Timestamp::now()) });
     if !object["status"].is_object() {

@@ -46,7 +46,8 @@ impl Api {
     ) -> Result<Arc<Stored>, ApiError> {
         let meta = metadata_mut(&mut object);
         match meta.get("namespace").and_then(Value::as_str) {
-            Some(given) if !given.is_empty() && resource.namespaced && given != namespace => {
+            // Where the path has none, validation asks for one.
+            Some(given) if ![given, namespace].contains(&"") && resource.namespaced && given != namespace => {
                 return Err(ApiError::bad_request(OTHER_NAMESPACE));
             }
             _ => {}

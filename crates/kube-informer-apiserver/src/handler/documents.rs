@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::Value;
 
 use super::{Asked, Handler, Reply};
-use crate::negotiate::{self, Answer};
+use crate::negotiate::{self, Answer, Offers};
 use crate::request::Route;
 use crate::status::ApiError;
 use crate::{discovery, kinds, openapi};
@@ -18,7 +18,7 @@ pub(super) fn is_public(path: &str) -> bool {
 }
 
 fn is_document(path: &str) -> bool {
-    matches!(path, "" | "/index.html" | "/version") || path.starts_with("/openapi/v3")
+    matches!(path, "/" | "/index.html") || path.starts_with("/openapi/v3")
 }
 
 impl Handler {
@@ -29,14 +29,17 @@ impl Handler {
     }
 
     pub(super) fn document(&self, asked: &Asked<'_>, route: &Route) -> Result<Reply, ApiError> {
-        // These are answered whatever the method: nobody looks at it.
-        let any_method = match route {
-            Route::Groups { legacy } => !legacy,
-            Route::Group(_) => true,
-            Route::Other(path) => is_public(path) && path != "/version" || !is_document(path),
+        let allowed = match (route, asked.method) {
+            (_, &Method::GET) => true,
+            // These are answered whatever the method: nobody looks at it.
+            (Route::Groups { legacy: false } | Route::Group(_), _) => true,
+            (Route::Other(path), method) => match path.as_str() {
+                "/version" | "/version/" => false,
+                path => *method == Method::HEAD || !is_document(path),
+            },
             _ => false,
         };
-        if !any_method && !matches!(*asked.method, Method::GET | Method::HEAD) {
+        if !allowed {
             return Err(ApiError::method_not_allowed());
         }
         let resources = self.api.registry.all();
@@ -46,29 +49,37 @@ impl Handler {
         };
         match route {
             Route::Groups { legacy } => {
-                let document = match (negotiate::answer(asked.headers)?, legacy) {
+                if *legacy {
+                    negotiate::takes_json(asked.headers)?;
+                }
+                let answer = negotiate::answer(asked.headers, Offers::Discovery)?;
+                let document = match (answer, legacy) {
                     (Answer::Discovery, legacy) => discovery::aggregated(&resources, *legacy),
                     (_, true) => discovery::api_versions(&self.settings.address),
                     (_, false) => discovery::group_list(&resources),
                 };
                 let mut reply = Reply::value(200, &document);
-                if negotiate::answer(asked.headers)? == Answer::Discovery {
+                if answer == Answer::Discovery {
                     // Marked as such, or clients fall back to the old form.
                     reply.media = AGGREGATED_DISCOVERY;
                 }
                 Ok(reply)
             }
             Route::Group(group) => {
+                negotiate::answer(asked.headers, Offers::Nothing)?;
                 found(discovery::group(&resources, group)).map_err(|_| ApiError::page_not_found())
             }
             Route::Version { group, version } => {
-                negotiate::answer(asked.headers)?;
+                negotiate::takes_json(asked.headers)?;
+                negotiate::answer(asked.headers, Offers::Nothing)?;
                 found(discovery::resource_list(&resources, group, version))
                     .map_err(|error| self.nowhere(group, error))
             }
             Route::Other(path) => match path.as_str() {
-                "/version" => Ok(Reply::value(200, &discovery::version())),
-                "" | "/index.html" => Ok(Reply::value(200, &discovery::root_paths(&resources))),
+                "/version" | "/version/" => {
+                    negotiate::takes_json(asked.headers).map(|()| Reply::value(200, &discovery::version()))
+                }
+                "/" | "/index.html" => Ok(Reply::value(200, &discovery::root_paths(&resources))),
                 "/openapi/v2" if negotiate::takes_openapi_protobuf(asked.headers) => {
                     let media = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
                     Ok(Reply { media, ..Reply::json(200, openapi::v2_protobuf()) })
@@ -80,9 +91,10 @@ impl Handler {
                     let (group, version) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
                         (Some("api"), Some(version), None, _) => ("", version),
                         (Some("apis"), Some(group), Some(version), None) => (group, version),
-                        _ => return Err(ApiError::unknown_path()),
+                        _ => return Ok(Reply::empty(404)),
                     };
-                    found(openapi::document(&resources, group, version))
+                    let document = openapi::document(&resources, group, version);
+                    Ok(document.map_or_else(|| Reply::empty(404), |document| Reply::value(200, &document)))
                 }
                 "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping" => {
                     Ok(Reply::text(200, "ok"))

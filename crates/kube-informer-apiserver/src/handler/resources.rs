@@ -4,27 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
-use super::{Asked, Handler, Reply, content_type};
-use crate::admission::{self, FieldValidation};
-use crate::api::{DeleteOptions, Deleted, Part, WriteOptions, text};
+use super::at::{At, Shape};
+use super::{Asked, Handler, Reply};
+use crate::admission;
+use crate::api::{Deleted, Part, WriteOptions, text};
 use crate::auth::User;
 use crate::body::Body;
 use crate::crd;
 use crate::kinds::Resource;
 use crate::listing;
-use crate::negotiate::{self, Answer};
+use crate::negotiate::Answer;
 use crate::object::{Form, Stored};
-use crate::patch;
-use crate::protobuf;
 use crate::registry::bucket_of;
-use crate::render::{self, TableForm};
+use crate::render;
 use crate::request::Target;
-use crate::schema::Schema;
 use crate::status::{ApiError, FieldError};
-use crate::table::IncludeObject;
 use crate::watch::{self, WatchForm, WatchRequest};
 
 /// A watch without a timeout ends after this long.
@@ -35,10 +31,16 @@ impl Handler {
         let found = self.api.registry.find(&target.group, &target.version, &target.plural);
         let nowhere = || self.nowhere(&target.group, ApiError::unknown_path());
         let resource = found.ok_or_else(nowhere)?;
-        if resource.namespaced == target.namespace.is_empty() && !target.name.is_empty() {
+        let (custom, in_namespace) = (resource.custom.is_some(), !target.namespace.is_empty());
+        let of_one = !target.name.is_empty() || !target.subresource.is_empty();
+        // What is in a namespace without a name: built-in resources ask for the name, custom ones are nowhere.
+        if resource.namespaced && !in_namespace && of_one && (custom || !target.nameless_namespace) {
             return Err(nowhere());
         }
-        if !resource.namespaced && !target.namespace.is_empty() {
+        if !resource.namespaced && (in_namespace || target.nameless_namespace) {
+            return Err(nowhere());
+        }
+        if custom && target.nameless_namespace && asked.method != Method::GET {
             return Err(nowhere());
         }
         if matches!(target.name.as_str(), "." | "..") {
@@ -73,11 +75,14 @@ impl Handler {
             (&Method::GET, _) if watch => "watch",
             (&Method::GET, true) => "list",
             (&Method::GET, false) => "get",
+            (&Method::POST, true) if at.resource.namespaced && target.is_outside_namespaces() => {
+                return Err(ApiError::method_not_allowed());
+            }
             (&Method::POST, true) => "create",
             (&Method::PUT, false) => "update",
             (&Method::PATCH, false) => "patch",
             (&Method::DELETE, false) => "delete",
-            (&Method::DELETE, true) if at.resource.namespaced == target.namespace.is_empty() => {
+            (&Method::DELETE, true) if at.resource.namespaced == target.is_outside_namespaces() => {
                 return Err(ApiError::method_not_allowed());
             }
             (&Method::DELETE, true) => "deletecollection",
@@ -86,6 +91,16 @@ impl Handler {
         // A definition on its way out shows fewer verbs, but takes all on what exists.
         if resource_lacks(&at.resource, verb) {
             return Err(ApiError::method_not_allowed());
+        }
+        at.check_form(match verb {
+            "watch" => Shape::Events,
+            "list" | "deletecollection" => Shape::List,
+            // Reviews: what is only ever posted is shown in no table.
+            "create" if resource_lacks(&at.resource, "get") => Shape::Posted,
+            _ => Shape::Object,
+        })?;
+        if !target.name.is_empty() {
+            at.check_namespace()?;
         }
         match verb {
             "watch" => self.watch(at).await,
@@ -137,8 +152,10 @@ impl Handler {
         };
         let timeout = query.number("timeoutSeconds")?.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0);
         let form = match at.answer()? {
-            Answer::Table => WatchForm::Table(at.table_form()?),
-            Answer::Metadata => WatchForm::Shared(Form::Metadata),
+            Answer::Table(_) => WatchForm::Table(at.table_form()?),
+            // The real server finds out at the first event that it is none, and ends.
+            Answer::Metadata { list: true, .. } => return Ok(Reply::body(200, Body::whole(""))),
+            Answer::Metadata { version, .. } => WatchForm::Shared(Form::Metadata(version)),
             _ => WatchForm::Shared(Form::Object),
         };
         let watch = self.api.watch(WatchRequest {
@@ -160,9 +177,6 @@ impl Handler {
 
     fn create(&self, at: &At<'_>) -> Result<Reply, ApiError> {
         at.check_media()?;
-        if at.resource.namespaced && at.target.namespace.is_empty() {
-            return Err(ApiError::method_not_allowed());
-        }
         let options = at.write_options("CreateOptions")?;
         let validation = at.field_validation("CreateOptions")?;
         let (mut object, mut warnings) = admission::read(&at.resource, at.asked.body, validation)?;
@@ -177,6 +191,7 @@ impl Handler {
             return Err(ApiError::forbidden(&at.resource.group, &at.resource.plural, name, why));
         }
         if at.resource.is("", "bindings") {
+            at.check_namespace()?;
             let (pods, name) = (self.api.resource("", "pods")?, text(&object, "/metadata/name").to_owned());
             return Ok(Reply::value(
                 201,
@@ -185,7 +200,7 @@ impl Handler {
         }
         if resource_lacks(&at.resource, "get") {
             let review = self.review(&at.resource, object, &at.asked.user, &options.manager);
-            return Ok(Reply::value(201, &review));
+            return at.reply_value(201, review);
         }
         let stored = self.api.create(&at.resource, &at.target.namespace, object, &options)?;
         Ok(at.reply(201, &stored)?.with_warnings(warnings))
@@ -291,6 +306,14 @@ impl Handler {
         if !declared.verbs.iter().any(|v| v == verb) {
             return Err(ApiError::method_not_allowed());
         }
+        at.check_form(if verb == "create" { Shape::Posted } else { Shape::Object })?;
+        if at.target.name.is_empty() {
+            return Err(match &at.resource.custom {
+                None => ApiError::bad_request("name must be provided"),
+                Some(_) => ApiError::not_listed(&at.resource),
+            });
+        }
+        at.check_namespace()?;
         match (Part::of(name), verb) {
             (Some(Part::Scale), _) => self.scale(at, verb).await,
             (Some(_), "get") => self.get(at).await,
@@ -306,8 +329,10 @@ impl Handler {
             let stored = self.read(at).await?;
             let scale = self.api.scale(&at.resource, &stored)?;
             return match at.answer()? {
-                Answer::Table => Ok(Reply::value(200, &render::scale(&at.resource, scale, at.table_form()?))),
-                _ => Ok(Reply::value(200, &scale)),
+                Answer::Table(_) => {
+                    Ok(Reply::value(200, &render::scale(&at.resource, scale, at.table_form()?)))
+                }
+                _ => at.reply_value(200, scale),
             };
         }
         let options = at.write_options("UpdateOptions")?;
@@ -329,7 +354,7 @@ impl Handler {
                 Ok(scale)
             }
         })?;
-        Ok(Reply::value(200, &scale))
+        at.reply_value(200, scale)
     }
 
     fn post_to(&self, at: &At<'_>, name: &str) -> Result<Reply, ApiError> {
@@ -359,7 +384,7 @@ impl Handler {
                 let mut request =
                     self.service_account_token(namespace, of, request, &options.manager, user)?;
                 request["metadata"]["uid"] = uid.into();
-                Ok(Reply::value(201, &request))
+                at.reply_value(201, request)
             }
             _ => Err(ApiError::method_not_allowed()),
         }
@@ -402,160 +427,4 @@ fn returns_deleted_object(resource: &Resource) -> bool {
     ];
     resource.group.is_empty() && CORE.contains(&resource.plural.as_str())
         || resource.group == "storage.k8s.io"
-}
-
-/// A request and the resource that it is about.
-struct At<'a> {
-    asked: &'a Asked<'a>,
-    target: &'a Target,
-    resource: Arc<Resource>,
-}
-
-/// A patch in one of its formats.
-enum Patch {
-    Json(Value),
-    Merge(Value),
-    Strategic(Value),
-}
-
-impl Patch {
-    /// What strict validation has to say of the patch itself.
-    fn unknown_fields(&self) -> Vec<String> {
-        match self {
-            Self::Json(operations) => patch::unknown_op_fields(operations),
-            Self::Merge(_) | Self::Strategic(_) => Vec::new(),
-        }
-    }
-
-    fn apply(&self, object: &Value, schema: Option<&Schema>) -> Result<Value, ApiError> {
-        let mut new = object.clone();
-        let result = match self {
-            Self::Json(operations) => patch::json_patch(&mut new, operations),
-            Self::Merge(patch) => patch::merge_patch(&mut new, patch),
-            Self::Strategic(patch) => patch::strategic_merge(&mut new, patch, schema),
-        };
-        result?;
-        if !new.is_object() {
-            return Err(ApiError::bad_request("the patched object is no JSON object"));
-        }
-        Ok(new)
-    }
-}
-
-impl At<'_> {
-    fn answer(&self) -> Result<Answer, ApiError> {
-        negotiate::answer(self.asked.headers)
-    }
-
-    fn table_form(&self) -> Result<TableForm, ApiError> {
-        let include = IncludeObject::parse(self.asked.query.get("includeObject"));
-        Ok(TableForm { include: include.map_err(ApiError::bad_request)?, headers: true })
-    }
-
-    fn reply(&self, status: u16, stored: &Stored) -> Result<Reply, ApiError> {
-        let bytes = render::object(&self.resource, stored, self.answer()?, self.table_form()?);
-        Ok(Reply::json(status, bytes))
-    }
-
-    /// Bodies are JSON.
-    fn check_media(&self) -> Result<(), ApiError> {
-        match content_type(self.asked.headers).as_str() {
-            "" | "application/json" | protobuf::MEDIA_TYPE => Ok(()),
-            _ => Err(unknown_format(&["application/json", protobuf::MEDIA_TYPE])),
-        }
-    }
-
-    fn read_patch(&self) -> Result<Patch, ApiError> {
-        let json = || Ok::<_, ApiError>(patch::parse(self.asked.body)?);
-        let custom = self.resource.custom.is_some();
-        match content_type(self.asked.headers).as_str() {
-            "application/json-patch+json" => Ok(Patch::Json(json()?)),
-            "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
-            "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),
-            "application/apply-patch+yaml" => Err(ApiError::unsupported_media_type(
-                "server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch",
-            )),
-            _ if custom => {
-                Err(unknown_format(&["application/json-patch+json", "application/merge-patch+json"]))
-            }
-            _ => Err(ApiError::unroutable_media_type()),
-        }
-    }
-
-    /// Who writes, and whether for real.
-    fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {
-        let query = &self.asked.query;
-        let dry_run = match query.get("dryRun") {
-            "" if !query.has("dryRun") => false,
-            "All" => true,
-            other => {
-                let error = FieldError::not_supported("dryRun", json!([other]), &["All"]);
-                return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
-            }
-        };
-        let manager = match query.get("fieldManager") {
-            "" => {
-                let agent =
-                    self.asked.headers.get(USER_AGENT).and_then(|h| h.to_str().ok()).unwrap_or_default();
-                let first = agent.split('/').next().unwrap_or_default();
-                if first.is_empty() { "unknown".to_owned() } else { first.chars().take(128).collect() }
-            }
-            given if given.chars().count() > 128 => {
-                let error = FieldError::too_long("fieldManager", "may not be more than 128 bytes");
-                return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
-            }
-            given => {
-                if let Some((at, c)) = given.chars().enumerate().find(|(_, c)| c.is_control()) {
-                    let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
-                    let error = FieldError::invalid("fieldManager", given, why);
-                    return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
-                }
-                given.to_owned()
-            }
-        };
-        Ok(WriteOptions { dry_run, manager, patch: false })
-    }
-
-    fn field_validation(&self, kind: &str) -> Result<FieldValidation, ApiError> {
-        match self.asked.query.get("fieldValidation") {
-            "" | "Warn" => Ok(FieldValidation::Warn),
-            "Ignore" => Ok(FieldValidation::Ignore),
-            "Strict" => Ok(FieldValidation::Strict),
-            other => {
-                let valid = ["", "Ignore", "Strict", "Warn"];
-                let error = FieldError::not_supported("fieldValidation", other, &valid);
-                Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]))
-            }
-        }
-    }
-
-    /// From the body, or from the query where there is none.
-    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        let query = &self.asked.query;
-        let mut options = if self.asked.body.is_empty() {
-            let mut body = json!({});
-            if let Some(grace) = query.number("gracePeriodSeconds")? {
-                body["gracePeriodSeconds"] = grace.into();
-            }
-            if query.has("propagationPolicy") {
-                body["propagationPolicy"] = query.get("propagationPolicy").into();
-            }
-            if query.has("orphanDependents") {
-                body["orphanDependents"] = query.flag("orphanDependents").into();
-            }
-            DeleteOptions::read(Some(&body))?
-        } else {
-            self.check_media()?;
-            DeleteOptions::read(Some(&admission::read_delete_options(self.asked.body)?))?
-        };
-        options.dry_run |= self.write_options("DeleteOptions")?.dry_run;
-        Ok(options)
-    }
-}
-
-fn unknown_format(accepted: &[&str]) -> ApiError {
-    ApiError::unsupported_media_type(format!(
-        "the body of the request was in an unknown format - accepted media types include: {}",
-        accepted.join(", ")
-    ))
 }

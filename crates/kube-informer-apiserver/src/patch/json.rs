@@ -7,14 +7,13 @@
 use serde_json::Value;
 
 use super::PatchError;
+use crate::object::{DEEPEST, depth};
 use crate::schema;
 
 /// As on the real server.
 const MAX_OPERATIONS: usize = 10_000;
 /// How much all `copy` operations of one patch may add, in bytes of JSON.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
-/// Nested copies and moves could build an object deeper than any parser reads back.
-const MAX_DEPTH: usize = 120;
 
 /// Applies the operations in order; the first that fails ends it.
 pub(crate) fn json_patch(doc: &mut Value, ops: &Value) -> Result<(), PatchError> {
@@ -307,17 +306,10 @@ fn peek<'v>(parent: &'v Value, key: &str) -> Result<Option<&'v Value>, String> {
     }
 }
 
+/// Nested copies and moves could build an object deeper than any parser reads back.
 fn check_depth(path: &str, value: &Value) -> Result<(), String> {
     let above = path.bytes().filter(|b| *b == b'/').count();
-    if above + depth(value) > MAX_DEPTH { Err("exceeded max depth".to_owned()) } else { Ok(()) }
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
+    if above + depth(value) > DEEPEST { Err("exceeded max depth".to_owned()) } else { Ok(()) }
 }
 
 /// Length of the compact JSON text.

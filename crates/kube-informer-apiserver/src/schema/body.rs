@@ -92,7 +92,7 @@ fn mismatch(group: &str, version: &str, kind: &str, expected: Expected<'_>) -> S
 }
 
 /// The server's internal packages are named after the group's first word.
-fn package(group: &str) -> &str {
+pub(crate) fn package(group: &str) -> &str {
     match group {
         "" | "events.k8s.io" => "core",
         group => group.split('.').next().unwrap_or_default(),

@@ -139,7 +139,7 @@ impl Simulator {
                 ],
             },
         });
-        match self.create(Who::ControllerManager, Kind::Pod, &set.namespace, pod) {
+        match self.make_pod(COMPONENT, Kind::DaemonSet, set, pod) {
             Ok(made) => {
                 self.say(
                     set,

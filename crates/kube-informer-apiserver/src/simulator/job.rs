@@ -105,7 +105,7 @@ impl Simulator {
             let mut pod = pod::from_template(template, &self.reference(Kind::Job, job));
             pod["metadata"]["generateName"] = pod::generate_name(&job.name).into();
             for _ in progress.active..wanted.min(progress.active + 100) {
-                match self.create(Who::ControllerManager, Kind::Pod, &job.namespace, pod.clone()) {
+                match self.make_pod(COMPONENT, Kind::Job, job, pod.clone()) {
                     Ok(made) => {
                         let message = format!("Created pod: {}", made.name);
                         self.say(job, COMPONENT, Kind::Job, "SuccessfulCreate", message);

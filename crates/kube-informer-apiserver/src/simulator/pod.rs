@@ -5,9 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::Simulator;
-use super::cluster::Kind;
+use super::cluster::{Kind, Who};
 use super::index::{NodeFacts, PodFacts, Touched};
+use crate::api::text;
 use crate::object::{Stored, metadata_mut};
+use crate::status::ApiError;
 
 /// A pod as its template describes it: labels, annotations, finalizers and spec.
 pub(super) fn from_template(template: &Value, owner: &Value) -> Value {
@@ -52,6 +54,30 @@ impl Simulator {
         let touched = self.index.remove_pod(&last.key);
         self.note_touched(touched);
         self.room_may_be_free();
+    }
+
+    /// Makes a pod for its controller, if there may be more. A controller that is held back says so once, and
+    /// is looked at again when pods have gone.
+    pub(super) fn make_pod(
+        &mut self,
+        component: &str,
+        kind: Kind,
+        owner: &Stored,
+        pod: Value,
+    ) -> Result<Arc<Stored>, ApiError> {
+        let most = self.settings.pods;
+        if self.api.store.count(&Kind::Pod.bucket()) < most {
+            return self.create(Who::ControllerManager, Kind::Pod, &owner.namespace, pod);
+        }
+        let named = ["/metadata/name", "/metadata/generateName"].map(|pointer| text(&pod, pointer));
+        let name = named.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        let why = format!("the simulation has no more than {most} pods");
+        let error = ApiError::forbidden("", "pods", name, &why);
+        if self.held_back.insert((kind, owner.key.clone())) {
+            tracing::warn!(?kind, owner = %owner.key, most, "there may be no more pods");
+            self.warn(owner, component, kind, "FailedCreate", format!("Error creating: {}", error.message));
+        }
+        Err(error)
     }
 
     fn note_touched(&mut self, touched: Touched) {

@@ -35,7 +35,7 @@ impl Simulator {
         let mut pod = pod::from_template(template, &self.reference(Kind::ReplicaSet, set));
         pod["metadata"]["generateName"] = pod::generate_name(&set.name).into();
         for _ in 0..missing.min(BURST) {
-            match self.create(Who::ControllerManager, Kind::Pod, &set.namespace, pod.clone()) {
+            match self.make_pod(COMPONENT, Kind::ReplicaSet, set, pod.clone()) {
                 Ok(made) => self.say(
                     set,
                     COMPONENT,
@@ -45,6 +45,7 @@ impl Simulator {
                 ),
                 Err(error) => {
                     self.report_replica_set(set, value);
+                    // The namespace is going, or there may be no more pods, which has been said.
                     if error.code != 403 {
                         self.warn(
                             set,

@@ -46,7 +46,7 @@ impl Simulator {
 
     /// Room may have come free: whoever waits is looked at again, but not for every change.
     pub(super) fn room_may_be_free(&mut self) {
-        if !self.unschedulable.is_empty() {
+        if !self.unschedulable.is_empty() || !self.held_back.is_empty() {
             self.timers.at(Item::Waiting, Instant::now() + self.dice.real(RETRY));
         }
     }
@@ -54,6 +54,9 @@ impl Simulator {
     pub(super) fn retry_waiting(&mut self) {
         for key in std::mem::take(&mut self.unschedulable) {
             self.note(Kind::Pod, &key);
+        }
+        for (kind, key) in std::mem::take(&mut self.held_back) {
+            self.note(kind, &key);
         }
     }
 

@@ -27,6 +27,10 @@ pub struct Simulation {
     pub nodes: usize,
     /// How many pods a node takes.
     pub pods_per_node: usize,
+    /// How many pods there may be. Once there are as many, whoever made them, controllers make no more: they
+    /// say so in an Event, and go on when some are gone. However many replicas somebody asks for, the
+    /// simulation does not fill the memory.
+    pub pods: usize,
     /// How likely a container that has started crashes after a while; it then backs off and starts again.
     /// From 0 (never) to 1 (a crash loop).
     pub crash_rate: f64,
@@ -46,6 +50,7 @@ impl Default for Simulation {
             speed: 1.0,
             nodes: 3,
             pods_per_node: 110,
+            pods: 10_000,
             crash_rate: 0.0,
             heartbeat: None,
             events: 1_000,
@@ -80,6 +85,13 @@ impl Simulation {
     #[must_use]
     pub fn with_pods_per_node(mut self, pods: usize) -> Self {
         self.pods_per_node = pods;
+        self
+    }
+
+    /// How many pods there may be. Default: 10,000.
+    #[must_use]
+    pub fn with_pods(mut self, pods: usize) -> Self {
+        self.pods = pods;
         self
     }
 

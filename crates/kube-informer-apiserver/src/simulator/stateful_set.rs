@@ -14,6 +14,8 @@ use super::{Simulator, pod};
 use crate::api::text;
 use crate::object::Stored;
 
+/// How many pods are made before others get their turn.
+const BURST: usize = 100;
 const COMPONENT: &str = "statefulset-controller";
 
 /// A StatefulSet as this look found it.
@@ -89,11 +91,18 @@ impl Simulator {
     /// Does what may be done now; true if pods were made or deleted.
     fn step_stateful_set(&mut self, seen: &Seen<'_>, members: &[Member]) -> bool {
         let range = seen.start..seen.start.saturating_add(seen.replicas);
-        let mut acted = false;
+        let (mut acted, mut made) = (false, 0);
         for ordinal in range.clone() {
             match members.binary_search_by_key(&ordinal, |m| m.ordinal).ok().map(|at| &members[at]) {
                 None => {
-                    self.make_member(seen, ordinal);
+                    if made == BURST {
+                        return true;
+                    }
+                    if !self.make_member(seen, ordinal) {
+                        // There is no room for more: nor for the next, but others may still go.
+                        break;
+                    }
+                    made += 1;
                     acted = true;
                 }
                 Some(member) if member.over && !member.object.deleting => {
@@ -129,7 +138,7 @@ impl Simulator {
         false
     }
 
-    fn make_member(&mut self, seen: &Seen<'_>, ordinal: i64) {
+    fn make_member(&mut self, seen: &Seen<'_>, ordinal: i64) -> bool {
         let set = seen.object;
         let rolling = text(seen.value, "/spec/updateStrategy/type") != "OnDelete";
         let kept = rolling && ordinal < seen.start + seen.partition;
@@ -144,10 +153,12 @@ impl Simulator {
         if let Some(service) = seen.value.pointer("/spec/serviceName").filter(|s| **s != json!("")) {
             pod["spec"]["subdomain"] = service.clone();
         }
-        if self.create(Who::ControllerManager, Kind::Pod, &set.namespace, pod).is_ok() {
+        let made = self.make_pod(COMPONENT, Kind::StatefulSet, set, pod).is_ok();
+        if made {
             let message = format!("create Pod {name} in StatefulSet {} successful", set.name);
             self.say(set, COMPONENT, Kind::StatefulSet, "SuccessfulCreate", message);
         }
+        made
     }
 
     fn remove_member(&mut self, seen: &Seen<'_>, member: &Member) -> bool {

@@ -12,7 +12,7 @@ fn now() -> Timestamp {
 }
 
 fn options() -> Options {
-    Options { include: IncludeObject::Metadata, headers: true, now: now() }
+    Options { include: IncludeObject::Metadata, headers: true, version: MetaVersion::V1, now: now() }
 }
 
 fn pod(spec: &Value, status: &Value) -> Value {

@@ -2,6 +2,7 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::kinds;
+use crate::negotiate::MetaVersion;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -290,7 +291,8 @@ async fn a_frame_is_made_once_for_all_watchers_of_the_same_form() {
     let frames: Vec<Bytes> = watches.iter_mut().map(|w| w.next().now_or_never().flatten().unwrap()).collect();
     assert!(frames.iter().all(|frame| frame.as_ptr() == frames[0].as_ptr()), "the same memory");
     assert_eq!(world.store.serialised().bytes(), before);
-    let metadata = |request: &mut WatchRequest| request.form = WatchForm::Shared(Form::Metadata);
+    let metadata =
+        |request: &mut WatchRequest| request.form = WatchForm::Shared(Form::Metadata(MetaVersion::V1));
     let mut others: Vec<Watch> = (0..10).map(|_| world.watch_with(Start::After(1), metadata)).collect();
     let frames: Vec<Bytes> = others.iter_mut().map(|w| w.next().now_or_never().flatten().unwrap()).collect();
     assert!(frames.iter().all(|frame| frame.as_ptr() == frames[0].as_ptr()));
@@ -302,7 +304,8 @@ async fn a_frame_is_made_once_for_all_watchers_of_the_same_form() {
 #[tokio::test]
 async fn the_columns_of_a_table_come_with_the_first_event_only() {
     let world = World::new(100);
-    let form = TableForm { include: crate::table::IncludeObject::Metadata, headers: true };
+    let form =
+        TableForm { include: crate::table::IncludeObject::Metadata, headers: true, version: MetaVersion::V1 };
     let mut watch = world.watch_with(Start::After(1), |request| request.form = WatchForm::Table(form));
     world.put("x", "1");
     world.put("x", "2");

@@ -4,6 +4,7 @@
 
 mod answers;
 mod client;
+mod connections;
 mod lifecycle;
 mod protocols;
 

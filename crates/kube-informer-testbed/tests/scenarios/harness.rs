@@ -7,7 +7,7 @@ mod normal;
 mod objects;
 mod widgets;
 
-pub(crate) use api::Api;
+pub(crate) use api::{Answer, Api};
 pub(crate) use compare::both;
 pub(crate) use differences::DIFFERENCES;
 pub(crate) use objects::*;

@@ -154,6 +154,7 @@ async fn nodes_and_volumes_are_cluster_scoped(api: &Api) -> Result<()> {
         &volume,
         &[
             ("/spec/capacity", Value::Null),
+            ("/spec/capacity", json!({})),
             ("/spec/accessModes", json!([])),
             ("/spec/hostPath", Value::Null),
             ("/spec/accessModes", json!(["Nonsense"])),

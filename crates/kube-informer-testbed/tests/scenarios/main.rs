@@ -33,7 +33,9 @@ mod workloads;
 
 // Everything around them.
 mod discovery;
+mod forms;
 mod namespaces;
+mod paths;
 mod wrong;
 
 // What only the embedded server is put through.
@@ -57,7 +59,9 @@ fn names() -> Vec<&'static str> {
         subresources::NAMES,
         workloads::NAMES,
         discovery::NAMES,
+        forms::NAMES,
         namespaces::NAMES,
+        paths::NAMES,
         wrong::NAMES,
     ]
     .concat()

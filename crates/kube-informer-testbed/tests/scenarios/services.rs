@@ -84,6 +84,7 @@ async fn ingresses_and_their_classes(api: &Api) -> Result<()> {
         &ingress,
         &[
             ("/spec/rules", Value::Null),
+            ("/spec/rules", json!([])),
             ("/spec/rules/0/host", json!("1.2.3.4")),
             ("/spec/rules/0/http/paths/0/pathType", Value::Null),
             ("/spec/rules/0/http/paths/0/path", json!("x")),

@@ -15,6 +15,9 @@ scenarios![
     a_pod_is_bound_to_a_node,
     a_pod_is_evicted,
     a_disruption_budget_forbids_an_eviction,
+    an_eviction_takes_from_the_budget,
+    several_budgets_for_a_pod_are_an_error,
+    a_pod_that_is_not_ready_is_no_disruption,
     a_token_is_issued_for_a_service_account,
     parts_that_only_a_node_can_serve,
     subresources_that_do_not_exist_are_not_found,
@@ -192,6 +195,84 @@ async fn a_disruption_budget_forbids_an_eviction(api: &Api) -> Result<()> {
     Ok(())
 }
 
+const BUDGETS: &str = "policy/v1:poddisruptionbudgets";
+
+fn eviction(name: &str) -> Value {
+    json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name } })
+}
+
+/// A pod of `app: web` that runs.
+async fn running(api: &Api, name: &str, ready: &str) -> Result<()> {
+    let mut object = pod_on(name, "node-1");
+    object["metadata"]["labels"] = json!({ "app": "web" });
+    api.post("pods", &object).await?.code(201)?;
+    let status = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] });
+    api.merge(&format!("pods/{name}/status"), &json!({ "status": status })).await?.code(200)?;
+    Ok(())
+}
+
+async fn budget(api: &Api, name: &str) -> Result<()> {
+    let spec = json!({ "minAvailable": 1, "selector": { "matchLabels": { "app": "web" } } });
+    api.post(BUDGETS, &json!({ "metadata": { "name": name }, "spec": spec })).await?.code(201)?;
+    Ok(())
+}
+
+async fn allow(api: &Api, disruptions: u8, healthy: u8) -> Result<()> {
+    let status = json!({ "disruptionsAllowed": disruptions, "currentHealthy": healthy, "desiredHealthy": 1,
+        "expectedPods": 3, "observedGeneration": 1 });
+    api.merge(&format!("{BUDGETS}/b/status"), &json!({ "status": status })).await?.code(200)?;
+    Ok(())
+}
+
+async fn an_eviction_takes_from_the_budget(api: &Api) -> Result<()> {
+    for name in ["x", "y", "z"] {
+        running(api, name, "True").await?;
+    }
+    budget(api, "b").await?;
+    api.post("pods/x/eviction", &eviction("x")).await?.refused(429, "TooManyRequests")?;
+    allow(api, 2, 3).await?;
+    api.post("pods/x/eviction?dryRun=All", &eviction("x")).await?.code(201)?;
+    api.get(&format!("{BUDGETS}/b")).await?.code(200)?;
+    api.post("pods/x/eviction", &eviction("x")).await?.code(201)?;
+    api.get(&format!("{BUDGETS}/b")).await?.code(200)?;
+    api.post("pods/y/eviction", &eviction("y")).await?.code(201)?;
+    api.get(&format!("{BUDGETS}/b")).await?.code(200)?;
+    api.post("pods/z/eviction", &eviction("z")).await?.refused(429, "TooManyRequests")?;
+    allow(api, 0, 1).await?;
+    api.post("pods/z/eviction", &eviction("z")).await?.refused(429, "TooManyRequests")?;
+    // What has been evicted already is no disruption any more.
+    api.post("pods/y/eviction", &eviction("y")).await?.code(201)?;
+    Ok(())
+}
+
+async fn several_budgets_for_a_pod_are_an_error(api: &Api) -> Result<()> {
+    running(api, "x", "True").await?;
+    budget(api, "b").await?;
+    budget(api, "c").await?;
+    api.post("pods/x/eviction", &eviction("x")).await?.code(500)?;
+    api.delete(&format!("{BUDGETS}/c")).await?.code(200)?;
+    allow(api, 1, 2).await?;
+    api.post("pods/x/eviction", &eviction("x")).await?.code(201)?;
+    Ok(())
+}
+
+async fn a_pod_that_is_not_ready_is_no_disruption(api: &Api) -> Result<()> {
+    for name in ["x", "y", "z"] {
+        running(api, name, "False").await?;
+    }
+    budget(api, "b").await?;
+    allow(api, 0, 0).await?;
+    api.post("pods/x/eviction", &eviction("x")).await?.refused(429, "TooManyRequests")?;
+    allow(api, 0, 1).await?;
+    api.post("pods/x/eviction", &eviction("x")).await?.code(201)?;
+    allow(api, 0, 0).await?;
+    let always = json!({ "spec": { "unhealthyPodEvictionPolicy": "AlwaysAllow" } });
+    api.merge(&format!("{BUDGETS}/b"), &always).await?.code(200)?;
+    api.post("pods/y/eviction", &eviction("y")).await?.code(201)?;
+    api.get(&format!("{BUDGETS}/b")).await?.code(200)?;
+    Ok(())
+}
+
 async fn a_token_is_issued_for_a_service_account(api: &Api) -> Result<()> {
     api.post("serviceaccounts", &json!({ "metadata": { "name": "robot" } })).await?.code(201)?;
     let request = |spec: Value| json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
@@ -216,6 +297,9 @@ async fn parts_that_only_a_node_can_serve(api: &Api) -> Result<()> {
     for part in ["ephemeralcontainers", "resize"] {
         let answer = api.unrecorded(Method::GET, &format!("pods/a/{part}"), &[], "").await?;
         api.note(part, answer.code.into());
+        let media = [("content-type", "application/merge-patch+json")];
+        let answer = api.unrecorded(Method::PATCH, &format!("pods/a/{part}"), &media, "{}").await?;
+        api.note(&format!("patch of {part}"), answer.code.into());
     }
     Ok(())
 }

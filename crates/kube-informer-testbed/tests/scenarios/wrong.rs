@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, config_map, deployment, pod, scenarios};
+use crate::harness::{Api, config_map, definition, deployment, pod, scenarios, serve, widget, widgets};
 
 scenarios![
     broken_json_is_refused,
@@ -20,6 +20,7 @@ scenarios![
     odd_queries_are_refused_or_ignored,
     broken_deletions_are_refused,
     a_deeply_nested_body_is_refused,
+    objects_of_many_levels_can_be_changed,
 ];
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
@@ -255,6 +256,9 @@ async fn odd_queries_are_refused_or_ignored(api: &Api) -> Result<()> {
         "resourceVersion=%zz",
         "limit=%31",
         "fieldSelector=metadata.name%3Da&fieldSelector=metadata.name%3Db",
+        "labelSelector=%E4",
+        "fieldSelector=%E4",
+        "limit=%E4",
     ] {
         api.get(&format!("configmaps?{query}")).await?;
     }
@@ -291,5 +295,36 @@ async fn a_deeply_nested_body_is_refused(api: &Api) -> Result<()> {
         let answer = api.send(Method::POST, "configmaps?dryRun=All", &JSON, deep(depth)).await?;
         api.note(&format!("depth {depth}"), answer.code.into());
     }
+    Ok(())
+}
+
+async fn objects_of_many_levels_can_be_changed(api: &Api) -> Result<()> {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    serve(api, &definition(api, schema)).await?;
+    let nested = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({ "a": inner }));
+    for depth in [10, 100, 110, 118, 122, 126, 140, 1000] {
+        let name = format!("d{depth}");
+        let body = widget(api, &name, json!(0)).to_string();
+        let spec = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        let body = body.replace("\"spec\":0", &format!("\"spec\":{spec}"));
+        let made = api.unrecorded(Method::POST, &widgets(api), &JSON, body).await?;
+        api.note(&format!("{depth} levels"), made.code.into());
+        if made.code == 201 {
+            // Whatever is taken can be worked with.
+            let path = format!("{}/{name}", widgets(api));
+            let media = [("content-type", "application/merge-patch+json")];
+            let label = json!({ "metadata": { "labels": { "a": "b" } } }).to_string();
+            api.unrecorded(Method::PATCH, &path, &media, label).await?.code(200)?;
+        }
+    }
+    let base = widget(api, "grown", nested(90));
+    api.unrecorded(Method::POST, &widgets(api), &JSON, base.to_string()).await?.code(201)?;
+    let deeper = json!([{ "op": "add", "path": format!("/spec{}/b", "/a".repeat(60)), "value": nested(80) }]);
+    let media = [("content-type", "application/json-patch+json")];
+    let path = format!("{}/grown", widgets(api));
+    let grown = api.unrecorded(Method::PATCH, &path, &media, deeper.to_string()).await?;
+    api.note("grown by a patch", grown.code.into());
+    let label = json!([{ "op": "add", "path": "/metadata/labels", "value": { "a": "b" } }]).to_string();
+    api.unrecorded(Method::PATCH, &path, &media, label).await?.code(200)?;
     Ok(())
 }

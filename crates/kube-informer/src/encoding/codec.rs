@@ -208,3 +208,31 @@ impl Codec {
         Ok(serde_json::to_string(&tree)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_beyond_all_timestamps_is_none() {
+        let codec = Codec::new(Encoding::Json, "v1", "ConfigMap", Rules::default()).unwrap();
+        for (time, read) in [
+            ("9999-12-30T00:00:00Z", Some(true)),
+            ("9999-12-31T23:59:59Z", Some(false)),
+            ("9999-12-32T23:59:59Z", None),
+        ] {
+            let text = format!(r#"{{"metadata":{{"name":"a","creationTimestamp":"{time}"}}}}"#);
+            let metadata = codec.ingest(text.as_bytes(), &mut Vec::new()).ok().map(Metadata::into_owned);
+            assert_eq!(metadata.map(|metadata| metadata.created.is_some()), read, "{time}");
+        }
+    }
+
+    #[test]
+    fn a_float_keeps_its_last_digit() {
+        let codec = Codec::new(Encoding::Json, "v1", "ConfigMap", Rules::default()).unwrap();
+        let text = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"n":123456789.12345679}"#;
+        let mut stored = Vec::new();
+        codec.ingest(text.as_bytes(), &mut stored).unwrap();
+        assert_eq!(codec.json(&stored).unwrap(), text);
+    }
+}

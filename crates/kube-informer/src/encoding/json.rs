@@ -34,6 +34,8 @@ mod object;
 
 mod reader;
 
+pub(crate) use self::reader::LIMIT;
+
 mod cut;
 
 mod keys;
@@ -74,6 +76,22 @@ pub(crate) fn ingest<'a>(
     }
     cut::splice(bytes, start, &cuts, out);
     Ok(object.metadata)
+}
+
+/// Checks one value of any type, with `depth` objects and arrays around it, as strictly as [`ingest`] does: what passes,
+/// serde_json can make a view of.
+///
+/// # Errors
+///
+/// Where the bytes are not one JSON value. Offsets count from the start of the bytes.
+pub(crate) fn check_value(bytes: &[u8], depth: usize) -> Result<(), DecodeError> {
+    let scan = || {
+        let utf8 = |error: Utf8Error| Fail { at: error.valid_up_to(), why: Why::Utf8 };
+        let mut reader = Reader::new(std::str::from_utf8(bytes).map_err(utf8)?).within(depth);
+        reader.skip()?;
+        reader.end()
+    };
+    scan().map_err(|fail| fault::explain(bytes, fail))
 }
 
 /// The extent of what a pointer names, in a document that was checked before.

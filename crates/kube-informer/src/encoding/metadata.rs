@@ -24,7 +24,7 @@ pub struct Metadata<'a> {
     pub resource_version: Cow<'a, str>,
     /// Its generation; 0 where there is none.
     pub generation: i64,
-    /// When it was created.
+    /// When it was created. None also where that is beyond what a timestamp can hold.
     pub created: Option<Timestamp>,
     /// When its deletion was asked for.
     pub deleted: Option<Timestamp>,

@@ -29,8 +29,9 @@ use super::codec::INITIAL_EVENTS_END;
 use super::schema::{self, Root};
 use super::{Bookmark, DecodeError, Fault, ManagedFields, Metadata, ViewError};
 
-/// How deep messages may be nested.
-pub(crate) const MAX_DEPTH: usize = 128;
+/// How deep objects and arrays may be nested in an object's JSON: the same as in JSON itself, so that both
+/// encodings take the same objects, and any reader of JSON can read what views show.
+pub(crate) const MAX_DEPTH: usize = super::json::LIMIT;
 
 /// How the objects of one kind are read: its table and what is dropped, worked out once.
 #[derive(Debug, Clone)]
@@ -59,31 +60,19 @@ impl Protobuf {
     }
 
     fn keep<'a>(&self, body: &'a [u8], out: &mut Vec<u8>) -> Result<Metadata<'a>, DecodeError> {
-        let mut metadata = match check::check(self.root.message, body, Some(&self.plan))? {
-            check::Order::Canonical => {
-                let metadata = metadata::metadata(body, &self.plan, self.writers)?;
+        let mut metadata = match ordered(self.root, body, Some(&self.plan))? {
+            Cow::Borrowed(body) => {
                 self.plan.cut(body, out)?;
-                metadata
+                metadata::metadata(body, &self.plan, self.writers)?
             }
-            check::Order::Other => self.reorder(body, out)?,
+            Cow::Owned(body) => {
+                self.plan.cut(&body, out)?;
+                metadata::metadata(&body, &self.plan, self.writers)?.into_owned()
+            }
         };
         metadata.api_version = Cow::Borrowed(self.root.api_version());
         metadata.kind = Cow::Borrowed(self.root.kind());
         Ok(metadata)
-    }
-
-    #[cold]
-    fn reorder(&self, body: &[u8], out: &mut Vec<u8>) -> Result<Metadata<'static>, DecodeError> {
-        let body = canonical::canonical(self.root.message, body)?;
-        match check::check(self.root.message, &body, Some(&self.plan))? {
-            check::Order::Canonical => {}
-            check::Order::Other => {
-                let fault = Fault::Unexpected { found: "fields in no order".to_owned() };
-                return Err(DecodeError::new(fault, 0, "fields that can be put in order"));
-            }
-        }
-        self.plan.cut(&body, out)?;
-        metadata::metadata(&body, &self.plan, self.writers).map(Metadata::into_owned)
     }
 
     /// Takes the envelope off, if there is one.
@@ -166,11 +155,25 @@ pub fn decode_protobuf<T: DeserializeOwned>(document: &[u8]) -> Result<T, ViewEr
         error.offset += body.as_ptr() as usize - document.as_ptr() as usize;
         error
     };
-    match check::check(root.message, body, None).map_err(shift)? {
-        check::Order::Canonical => de::document(root, body, None, PhantomData),
+    let body = ordered(root, body, None).map_err(shift)?;
+    de::document(root, &body, None, PhantomData)
+}
+
+/// A message that has been checked, in Go's order.
+fn ordered<'a>(
+    root: &'static Root,
+    body: &'a [u8],
+    plan: Option<&Node>,
+) -> Result<Cow<'a, [u8]>, DecodeError> {
+    if check::check(root.message, body, plan)? == check::Order::Canonical {
+        return Ok(Cow::Borrowed(body));
+    }
+    let body = canonical::canonical(root.message, body)?;
+    match check::check(root.message, &body, plan)? {
+        check::Order::Canonical => Ok(Cow::Owned(body)),
         check::Order::Other => {
-            let body = canonical::canonical(root.message, body).map_err(shift)?;
-            de::document(root, &body, None, PhantomData)
+            let fault = Fault::Unexpected { found: "fields in no order".to_owned() };
+            Err(DecodeError::new(fault, 0, "fields that can be put in order"))
         }
     }
 }

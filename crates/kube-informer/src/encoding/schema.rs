@@ -138,6 +138,12 @@ pub(crate) fn message(id: MessageId) -> &'static Message {
     &table::MESSAGES[usize::from(id.0)]
 }
 
+/// All kinds, sorted by API version and kind.
+#[cfg(test)]
+pub(crate) fn roots() -> &'static [Root] {
+    &table::ROOTS
+}
+
 /// The kind of that name, if the table has it.
 pub(crate) fn root(api_version: &str, kind: &str) -> Option<&'static Root> {
     let found = table::ROOTS

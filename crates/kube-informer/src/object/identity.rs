@@ -114,7 +114,10 @@ impl fmt::Debug for Uid {
 
 impl PartialEq<str> for Uid {
     fn eq(&self, other: &str) -> bool {
-        *self == Self::from(other)
+        match &self.0 {
+            UidForm::Uuid(bytes) => uuid(other).as_ref() == Some(bytes),
+            UidForm::Text(text) => **text == *other,
+        }
     }
 }
 
@@ -140,13 +143,14 @@ enum VersionForm {
 
 impl From<&str> for Version {
     fn from(text: &str) -> Self {
-        // Only what is written back as it was is a number.
-        let plain = text == "0" || text.starts_with(|first: char| first.is_ascii_digit() && first != '0');
-        match text.parse() {
-            Ok(number) if plain => Self(VersionForm::Number(number)),
-            _ => Self(VersionForm::Text(text.into())),
-        }
+        Self(number(text).map_or_else(|| VersionForm::Text(text.into()), VersionForm::Number))
     }
+}
+
+/// The number that a text is, where it is written back as it was.
+fn number(text: &str) -> Option<u64> {
+    let plain = text == "0" || text.starts_with(|first: char| first.is_ascii_digit() && first != '0');
+    text.parse().ok().filter(|_| plain)
 }
 
 impl Version {
@@ -192,7 +196,10 @@ impl fmt::Debug for Version {
 
 impl PartialEq<str> for Version {
     fn eq(&self, other: &str) -> bool {
-        *self == Self::from(other)
+        match &self.0 {
+            VersionForm::Number(own) => number(other) == Some(*own),
+            VersionForm::Text(text) => **text == *other,
+        }
     }
 }
 
@@ -226,7 +233,9 @@ mod tests {
             ["0", "1", "18446744073709551615", "18446744073709551616", "007", "+7", "", "a", "1a", "-1"]
         {
             assert_eq!(Version::from(text).to_string(), text);
+            assert_eq!(&Version::from(text), text);
         }
+        assert_ne!(&Version::from("7"), "07");
     }
 
     #[test]

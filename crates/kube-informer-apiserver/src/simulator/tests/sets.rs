@@ -155,3 +155,71 @@ async fn a_finished_job_goes_after_its_time_to_live() {
     assert!(world.try_get(Kind::Job, "report").is_none());
     assert!(world.list(Kind::Pod).is_empty());
 }
+
+/// What is said about an object, by reason.
+fn said(world: &World, reason: &str) -> Vec<(String, i64)> {
+    let events = world.list(Kind::Event).into_iter().filter(|event| event["reason"] == reason);
+    events
+        .map(|event| (text(&event, "/message").to_owned(), event["count"].as_i64().unwrap_or_default()))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_no_more_pods_than_the_simulation_may_have() {
+    let huge = i64::from(i32::MAX);
+    for (kind, spec) in [
+        ("Deployment", json!({ "replicas": huge })),
+        ("StatefulSet", json!({ "replicas": huge, "podManagementPolicy": "Parallel" })),
+        ("StatefulSet", json!({ "replicas": huge })),
+        ("Job", json!({ "parallelism": huge, "completions": huge })),
+    ] {
+        let world = World::start(Simulation::default().with_pods(150));
+        let mut object = workload(kind, "huge", spec);
+        if kind == "Job" {
+            object["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
+        }
+        let kind = match kind {
+            "Deployment" => Kind::Deployment,
+            "StatefulSet" => Kind::StatefulSet,
+            _ => Kind::Job,
+        };
+        world.create(kind, object);
+        world.until("there are many", |w| w.list(Kind::Pod).len() == 150).await;
+        world.quiet().await;
+        world.replay_pods(|revision, pods| assert!(pods.len() <= 150, "at {revision}: {}", pods.len()));
+        let failed = said(&world, "FailedCreate");
+        assert_eq!(failed.len(), 1, "{kind:?}: {failed:?}");
+        let (message, count) = &failed[0];
+        assert!(message.contains("the simulation has no more than 150 pods"), "{message}");
+        assert!(*count < 10, "{kind:?}: said {count} times");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_was_held_back_goes_on_when_pods_go() {
+    let world = World::start(Simulation::default().with_pods(5));
+    world.create(Kind::Deployment, deployment("first", 4));
+    world.deployed("first").await;
+    world.create(Kind::Deployment, deployment("second", 3));
+    world.quiet().await;
+    let live = |w: &World, app: &str| {
+        w.live_pods().iter().filter(|pod| text(pod, "/metadata/labels/app") == app).count()
+    };
+    assert_eq!((live(&world, "first"), live(&world, "second")), (4, 1));
+    let second = world.get(Kind::Deployment, "second");
+    assert_eq!(second["status"]["unavailableReplicas"], 2, "{second}");
+    world.edit(Kind::Deployment, "first", |first| first["spec"]["replicas"] = 2.into());
+    world.deployed("second").await;
+    world.quiet().await;
+    assert_eq!((live(&world, "first"), live(&world, "second")), (2, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_goes_through_with_as_many_pods_as_there_may_be() {
+    let world = World::start(Simulation::default().with_pods(4));
+    world.create(Kind::Deployment, deployment("web", 4));
+    world.deployed("web").await;
+    world.edit(Kind::Deployment, "web", |web| set_image(web, "example.com/main:2"));
+    world.deployed("web").await;
+    world.replay_pods(|revision, pods| assert!(pods.len() <= 4, "at {revision}"));
+}

@@ -33,6 +33,11 @@ const KEPT_FIELDS: &str =
     "Fields that only another version of a custom resource knows are stored, and shown by that version.";
 const QUIET_REFUSALS: &str = "A patch that is refused gives no warnings about unknown fields.";
 
+const DEPTH: &str = "Objects have no more than 120 levels, with the record of who owns their fields.";
+const NO_BYTES: &str = "Bytes of a query that are no text are shown as U+FFFD in messages.";
+const EMPTY: &str = "Empty lists and maps are absent ones: messages show them as `null`.";
+const FORM_FIRST: &str = "A write whose answer cannot have the form that was asked for is not done.";
+
 /// All of them.
 pub(crate) const DIFFERENCES: &[Difference] = &[
     at(
@@ -138,4 +143,36 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     at("numbers_out_of_range_are_refused", "07 POST apps/v1:deployments?dryRun=All/body", NUMBERS),
     at("numbers_out_of_range_are_refused", "07 POST apps/v1:deployments?dryRun=All/code", NUMBERS),
     at("numbers_out_of_range_are_refused", "08 POST apps/v1:deployments?dryRun=All/body/message", NUMBERS),
+    at("objects_of_many_levels_can_be_changed", "118 levels/value", DEPTH),
+    at("objects_of_many_levels_can_be_changed", "122 levels/value", DEPTH),
+    at("objects_of_many_levels_can_be_changed", "126 levels/value", DEPTH),
+    at("objects_of_many_levels_can_be_changed", "140 levels/value", DEPTH),
+    at("objects_of_many_levels_can_be_changed", "1000 levels/value", DEPTH),
+    at("objects_of_many_levels_can_be_changed", "grown by a patch/value", DEPTH),
+    at("odd_queries_are_refused_or_ignored", "12 GET configmaps?labelSelector=%E4/body/message", NO_BYTES),
+    at("odd_queries_are_refused_or_ignored", "14 GET configmaps?limit=%E4/body/message", NO_BYTES),
+    at(
+        "ingresses_and_their_classes",
+        "03 POST networking.k8s.io/v1:ingresses?dryRun=All&fieldManager=rules/body/details/causes/0/message",
+        EMPTY,
+    ),
+    at(
+        "ingresses_and_their_classes",
+        "03 POST networking.k8s.io/v1:ingresses?dryRun=All&fieldManager=rules/body/message",
+        EMPTY,
+    ),
+    at(
+        "nodes_and_volumes_are_cluster_scoped",
+        "07 POST /api/v1/persistentvolumes?dryRun=All&fieldManager=capacity/body/details/causes/1/message",
+        EMPTY,
+    ),
+    at(
+        "nodes_and_volumes_are_cluster_scoped",
+        "07 POST /api/v1/persistentvolumes?dryRun=All&fieldManager=capacity/body/message",
+        EMPTY,
+    ),
+    at("a_form_that_does_not_fit_is_refused_before_the_write", "c exists/value", FORM_FIRST),
+    at("a_form_that_does_not_fit_is_refused_before_the_write", "d exists/value", FORM_FIRST),
+    at("parts_that_only_a_node_can_serve", "patch of ephemeralcontainers/value", NO_NODE),
+    at("parts_that_only_a_node_can_serve", "patch of resize/value", NO_NODE),
 ];

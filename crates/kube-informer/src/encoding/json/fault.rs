@@ -64,6 +64,11 @@ pub(super) fn error(bytes: &[u8], fail: Fail) -> DecodeError {
     if let Some(error) = foreign(bytes, fail) {
         return error;
     }
+    DecodeError { key: whose(bytes).map(Box::new), ..explain(bytes, fail) }
+}
+
+/// What is wrong, and where.
+pub(super) fn explain(bytes: &[u8], fail: Fail) -> DecodeError {
     let unexpected = || match fail.is_the_end(bytes) {
         true => Fault::Truncated,
         false => Fault::Unexpected { found: describe(bytes, fail.at) },
@@ -92,7 +97,7 @@ pub(super) fn error(bytes: &[u8], fail: Fail) -> DecodeError {
             (Fault::StatusInstead { message }, "an object".into())
         }
     };
-    DecodeError { key: whose(bytes).map(Box::new), ..DecodeError::new(fault, fail.at, expected) }
+    DecodeError::new(fault, fail.at, expected)
 }
 
 /// What is no JSON at all, judged by how it begins.

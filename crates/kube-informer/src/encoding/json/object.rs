@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 
 use super::cut::Drops;
 use super::fault::{Fail, Scan, Why};
@@ -271,11 +272,17 @@ fn whole_number(reader: &mut Reader<'_>, name: &'static str) -> Scan<i64> {
     }
 }
 
+/// A time; none where it is beyond what a `Timestamp` can hold, which ends a day before the year 9999 does.
 fn time(reader: &mut Reader<'_>, name: &'static str) -> Scan<Option<Timestamp>> {
     if reader.peek() == b'n' {
         return reader.null().map(|()| None);
     }
     let at = reader.at();
     let text = reader.string(name)?;
-    text.parse().map(Some).map_err(|_| Fail { at, why: Why::Time(name) })
+    let beyond = |text: &str| text.strip_suffix('Z').is_some_and(|text| text.parse::<DateTime>().is_ok());
+    match text.parse() {
+        Ok(time) => Ok(Some(time)),
+        Err(_) if beyond(&text) => Ok(None),
+        Err(_) => Err(Fail { at, why: Why::Time(name) }),
+    }
 }

@@ -11,7 +11,7 @@ use super::keys::Keys;
 use super::text::{self, byte, space};
 
 /// How deep values may be nested: as deep as serde_json makes views of them.
-pub(super) const LIMIT: usize = 127;
+pub(crate) const LIMIT: usize = 127;
 
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -50,6 +50,12 @@ impl<'a> Reader<'a> {
     pub(super) fn again(bytes: &'a [u8]) -> Self {
         let (keys, cuts) = (Keys::default(), Vec::new());
         Self { bytes, text: None, at: space(bytes, 0), depth: 0, unique: false, keys, cuts }
+    }
+
+    /// The same reader, for a value that stands inside of `depth` others.
+    pub(super) fn within(mut self, depth: usize) -> Self {
+        self.depth = depth;
+        self
     }
 
     pub(super) fn at(&self) -> usize {

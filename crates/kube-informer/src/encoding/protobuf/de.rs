@@ -8,7 +8,7 @@
 //! the compiler must make anew for each type.
 //!
 //! Entries must stand in ascending order of their numbers, as Go writes them; [`super::canonical`] brings
-//! others into that order. Recursion is bounded by [`MAX_DEPTH`](super::MAX_DEPTH).
+//! others into that order. Recursion is bounded: see [`MAX_DEPTH`](super::MAX_DEPTH).
 
 use std::borrow::Cow;
 

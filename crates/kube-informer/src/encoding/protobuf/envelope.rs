@@ -28,7 +28,10 @@ impl<'a> Envelope<'a> {
             error.offset += MAGIC.len();
             error
         };
-        let mut out = Self { api_version: "", kind: "", body: &[] };
+        // Where there is no body, it is empty, and at a place in these bytes all the same: offsets of errors
+        // are worked out from it.
+        let end = unknown.get(unknown.len()..).unwrap_or_default();
+        let mut out = Self { api_version: "", kind: "", body: end };
         let mut reader = Reader::new(unknown);
         while let Some(entry) = reader.next().map_err(shift)? {
             match (entry.number, entry.value) {

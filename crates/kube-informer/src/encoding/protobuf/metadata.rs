@@ -45,20 +45,31 @@ fn read<'a>(
     Ok((offset, out))
 }
 
-/// The key of an object whose bytes are broken somewhere, as far as it can be read.
+/// The key of an object whose bytes are broken somewhere, in whatever order they stand.
+///
+/// It must not be wrong: there is none where the metadata breaks off before the namespace, which may then
+/// be missing.
 pub(crate) fn key(object: &[u8]) -> Option<ObjectKey> {
-    let (_, bytes) = find(object).ok().flatten()?;
-    let (mut name, mut namespace) = (String::new(), String::new());
-    let mut reader = Reader::new(bytes);
-    // An error ends the loop, not what was found before it.
-    while let Ok(Some(entry)) = reader.next() {
-        match (entry.number, entry.value) {
-            (1, Wire::Bytes(bytes)) => name = text::string(bytes).into_owned(),
-            (3, Wire::Bytes(bytes)) => namespace = text::string(bytes).into_owned(),
-            _ => {}
+    let (mut name, mut namespace) = (Cow::Borrowed(""), None);
+    let mut entries = Reader::new(object);
+    while let Ok(Some(entry)) = entries.next() {
+        let (1, Wire::Bytes(metadata)) = (entry.number, entry.value) else { continue };
+        let mut fields = Reader::new(metadata);
+        loop {
+            match fields.next() {
+                Ok(Some(field)) => match (field.number, field.value) {
+                    (1, Wire::Bytes(bytes)) => name = text::string(bytes),
+                    (3, Wire::Bytes(bytes)) => namespace = Some(text::string(bytes)),
+                    _ => {}
+                },
+                Ok(None) => break,
+                Err(_) if namespace.is_some() => break,
+                Err(_) => return None,
+            }
         }
     }
-    (!name.is_empty()).then_some(ObjectKey { namespace, name })
+    let namespace = namespace.unwrap_or_default().into_owned();
+    (!name.is_empty()).then(|| ObjectKey { namespace, name: name.into_owned() })
 }
 
 fn find(object: &[u8]) -> Result<Option<(usize, &[u8])>, DecodeError> {

@@ -1,7 +1,7 @@
 //! What is dropped from the messages of one kind: JSON pointers, worked out to field numbers once.
 //!
 //! The same plan cuts the bytes before they are stored and tells views what was cut, so that they do not
-//! show it as if it were empty.
+//! show it as if it were empty. A map that loses all its entries is gone, for the wire has no empty ones.
 
 use super::reader::{self, Reader, Value as Wire};
 use crate::encoding::rules::PointerError;

@@ -76,7 +76,10 @@ fn date_time(out: &mut String, seconds: i64) {
             push_two(out, value);
         }
     } else {
-        let _ = write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+        // Go's four digits do not count the sign.
+        let sign = if year < 0 { "-" } else { "" };
+        let year = year.unsigned_abs();
+        let _ = write!(out, "{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
     }
 }
 

@@ -12,8 +12,12 @@ use super::plan::Node;
 use super::reader::{Reader, Value as Wire};
 use super::walk::Items;
 use super::{MAGIC, MAX_DEPTH, document, text};
-use crate::encoding::schema::{self, Kind, Message, MessageId, Root};
+use crate::encoding::schema::{self, Kind, Message, MessageId, Root, Shape};
 use crate::encoding::{DecodeError, Fault, ViewError};
+
+/// How deep views go. Bytes that were checked are not nested deeper than [`MAX_DEPTH`]; what Go shows of a
+/// struct that is not there is a few levels more.
+const VIEW_DEPTH: usize = MAX_DEPTH + 8;
 
 /// What holds for one whole document.
 pub(super) struct Context {
@@ -41,6 +45,7 @@ pub(super) struct Value<'de, 'c> {
     pub(super) data: Data<'de>,
     /// What was dropped below it.
     pub(super) plan: Option<&'c Node>,
+    /// How many objects and arrays stand around it.
     pub(super) depth: usize,
 }
 
@@ -94,13 +99,17 @@ pub(super) enum Object<'de, 'c> {
 impl<'de, 'c> Value<'de, 'c> {
     pub(super) fn plain(self) -> Result<Plain<'de, 'c>, ViewError> {
         let Self { context, kind, data, plan, depth } = self;
+        if depth >= VIEW_DEPTH
+            && let Data::Root(_, bytes) | Data::List(bytes) | Data::Map(bytes) | Data::One(Wire::Bytes(bytes)) =
+                data
+        {
+            let fault = Fault::TooDeep { limit: MAX_DEPTH };
+            return Err(context.locate(bytes, DecodeError::new(fault, 0, "fewer levels")));
+        }
+        let depth = depth + 1;
         let object = |message, bytes, head| {
-            if depth >= MAX_DEPTH {
-                let fault = Fault::TooDeep { limit: MAX_DEPTH };
-                return Err(context.locate(bytes, DecodeError::new(fault, 0, "fewer levels")));
-            }
             let message = schema::message(message);
-            Ok(Plain::Object(Object::Message { context, message, bytes, head, plan, depth: depth + 1 }))
+            Ok(Plain::Object(Object::Message { context, message, bytes, head, plan, depth }))
         };
         let list = |kind, bytes: &'de [u8]| Ok(Plain::Array(Items::new(context, kind, bytes, depth)));
         let wire = match data {
@@ -151,7 +160,9 @@ impl<'de, 'c> Value<'de, 'c> {
             Kind::Time => text::seconds(bytes).map(|seconds| seconds.is_none()),
             Kind::MicroTime => text::micro_time(bytes).map(|text| text.is_none()),
             Kind::Raw => {
-                Fields::read(bytes).map(|fields| matches!(fields.bytes(1), None | Some([] | b"null")))
+                // JSON may have space around it.
+                let raw = |fields: Fields<'de>| fields.bytes(1).map_or(&[][..], <[u8]>::trim_ascii);
+                Fields::read(bytes).map(|fields| matches!(raw(fields), [] | b"null"))
             }
             Kind::SchemaOrArray(_) | Kind::SchemaOrStringArray(_) => Ok(bytes.is_empty()),
             _ => Ok(false),
@@ -230,6 +241,23 @@ fn either<'de, 'c>(bytes: &'de [u8], id: MessageId, kind: Kind) -> Result<Specia
     })
 }
 
+/// The fields of a message with rules of its own.
+pub(super) fn part(kind: Kind, number: u32) -> Option<(Kind, Shape)> {
+    Some(match (kind, number) {
+        (Kind::Time | Kind::MicroTime | Kind::IntOrString, 1) => (Kind::Int64, Shape::One),
+        (Kind::Time | Kind::MicroTime | Kind::IntOrString, 2) => (Kind::Int32, Shape::One),
+        (Kind::Quantity, 1) | (Kind::IntOrString, 3) => (Kind::String, Shape::One),
+        (Kind::Raw, 1) => (Kind::Bytes, Shape::One),
+        (Kind::SchemaOrBool(_), 1) => (Kind::Bool, Shape::One),
+        (Kind::SchemaOrBool(id), 2) | (Kind::SchemaOrArray(id) | Kind::SchemaOrStringArray(id), 1) => {
+            (Kind::Message(id), Shape::Pointer)
+        }
+        (Kind::SchemaOrArray(id), 2) => (Kind::Message(id), Shape::List),
+        (Kind::SchemaOrStringArray(_), 2) | (Kind::Strings, 1) => (Kind::String, Shape::List),
+        _ => return None,
+    })
+}
+
 /// The first three fields of a small message; the last of each wins.
 #[derive(Default)]
 pub(super) struct Fields<'a>(pub(super) [Option<Wire<'a>>; 3]);
@@ -263,13 +291,20 @@ impl<'a> Fields<'a> {
 
 /// A float as Go prints it and JSON parsers read it back: whole values are whole numbers.
 fn double<'de, 'c>(value: f64) -> Plain<'de, 'c> {
-    let whole = value.fract() == 0.0 && !(value == 0.0 && value.is_sign_negative());
-    if whole && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
-        Plain::Signed(value as i64)
-    } else if whole && (0.0..18_446_744_073_709_551_616.0).contains(&value) {
-        Plain::Unsigned(value as u64)
-    } else {
+    /// Up to here, every whole number is a double of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if value.fract() != 0.0 || (value == 0.0 && value.is_sign_negative()) {
         Plain::Float(value)
+    } else if value.abs() <= EXACT {
+        Plain::Signed(value as i64)
+    } else {
+        // Go prints no more digits than tell it from its neighbours, and zeros behind them.
+        let digits = value.to_string();
+        match (digits.parse(), digits.parse()) {
+            (Ok(value), _) => Plain::Signed(value),
+            (_, Ok(value)) => Plain::Unsigned(value),
+            _ => Plain::Float(value),
+        }
     }
 }
 
