@@ -15,7 +15,7 @@ mod tree;
 mod view_error;
 
 pub use choice::ServerVersion;
-pub use codec::{Codec, CodecError};
+pub use codec::{Bookmark, Codec, CodecError};
 pub use error::{DecodeError, Fault, ObjectKey};
 pub use metadata::Metadata;
 pub use protobuf::decode_protobuf;

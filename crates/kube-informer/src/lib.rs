@@ -15,5 +15,9 @@ pub mod encoding;
 // What is kept: one version of one object.
 pub mod object;
 
+// Who asks the server: lists, watches, resumes.
+#[cfg_attr(not(test), expect(dead_code, reason = "the informer will start them"))]
+mod reflector;
+
 // What is known now: all objects of a resource, found by key, namespace, label, owner or any index.
 pub mod cache;

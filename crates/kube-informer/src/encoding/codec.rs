@@ -6,6 +6,7 @@ use super::protobuf::Protobuf;
 use super::rules::PointerError;
 use super::tree::Tree;
 use super::{DecodeError, Encoding, Metadata, Pointer, Rules, ViewError, json, schema};
+use crate::object::Version;
 
 /// How the objects of one resource are read and what of them is kept, worked out once per resource.
 ///
@@ -43,6 +44,19 @@ enum Inner {
     Json,
     Protobuf(Protobuf),
 }
+
+/// How far a watch has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bookmark {
+    /// Everything up to this version has been sent.
+    pub version: Version,
+    /// Whether everything that there was at the beginning has been sent, of a watch that was asked for that.
+    pub ends_initial_events: bool,
+}
+
+/// The annotation that says so.
+pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Settings that do not go together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -124,6 +138,18 @@ impl Codec {
         match &self.inner {
             Inner::Json => json::ingest(bytes, Some((&self.api_version, &self.kind)), &self.rules, stored),
             Inner::Protobuf(protobuf) => protobuf.ingest(bytes, stored),
+        }
+    }
+
+    /// Reads a bookmark of a watch: an object of the kind with a version and no name.
+    ///
+    /// # Errors
+    ///
+    /// Where the bytes are not such an object, or have no version.
+    pub fn bookmark(&self, bytes: &[u8]) -> Result<Bookmark, DecodeError> {
+        match &self.inner {
+            Inner::Json => json::bookmark(bytes, &self.kind),
+            Inner::Protobuf(protobuf) => protobuf.bookmark(bytes),
         }
     }
 

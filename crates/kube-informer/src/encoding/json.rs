@@ -19,13 +19,15 @@
 //!
 //! Not promised: that the object is what its schema wants, apart from the metadata that is read.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::Utf8Error;
 
 use self::fault::{Fail, Scan, Why};
 use self::object::Object;
 use self::reader::{Next, Reader};
-use super::{DecodeError, Metadata, ObjectKey, Pointer, Rules};
+use super::codec::INITIAL_EVENTS_END;
+use super::{Bookmark, DecodeError, Fault, Metadata, ObjectKey, Pointer, Rules};
 
 // From the document inwards.
 mod object;
@@ -121,6 +123,41 @@ pub(crate) fn seek<'a>(bytes: &'a [u8], pointer: &Pointer) -> Option<&'a [u8]> {
 pub(crate) fn metadata(bytes: &[u8]) -> Result<Metadata<'_>, DecodeError> {
     let object = object::read_again(&mut Reader::again(bytes));
     object.map(|object| object.metadata).map_err(|fail| fault::error(bytes, fail))
+}
+
+/// Reads a bookmark of a watch.
+///
+/// # Errors
+///
+/// Where the bytes are not an object of the kind, or it has no version.
+pub(crate) fn bookmark(bytes: &[u8], kind: &str) -> Result<Bookmark, DecodeError> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        #[serde(default)]
+        kind: String,
+        #[serde(default)]
+        metadata: Fields,
+    }
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Fields {
+        resource_version: String,
+        annotations: Option<BTreeMap<String, String>>,
+    }
+    let wrong = |found: String| {
+        DecodeError::new(Fault::Unexpected { found }, 0, format!("a bookmark of {kind} with a version"))
+    };
+    let document: Document = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+    if document.kind != kind {
+        return Err(wrong(format!("an object of the kind {:?}", document.kind)));
+    }
+    let Fields { resource_version, annotations } = document.metadata;
+    if resource_version.is_empty() {
+        return Err(wrong("a bookmark without a version".to_owned()));
+    }
+    let end = annotations.and_then(|mut annotations| annotations.remove(INITIAL_EVENTS_END));
+    let ends_initial_events = end.is_some_and(|value| value == "true");
+    Ok(Bookmark { version: resource_version.as_str().into(), ends_initial_events })
 }
 
 /// Reads a document, and notes what is to be cut of it.

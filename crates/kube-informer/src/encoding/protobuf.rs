@@ -26,8 +26,9 @@ use serde::de::{Deserialize, DeserializeOwned};
 pub(crate) use self::envelope::{Envelope, MAGIC};
 pub(crate) use self::plan::Node;
 use self::reader::Reader;
+use super::codec::INITIAL_EVENTS_END;
 use super::schema::{self, Root};
-use super::{DecodeError, Fault, ManagedFields, Metadata, ObjectKey, ViewError};
+use super::{Bookmark, DecodeError, Fault, ManagedFields, Metadata, ObjectKey, ViewError};
 
 /// How deep objects and arrays may be nested in an object's JSON: the same as in JSON itself, so that both
 /// encodings take the same objects, and any reader of JSON can read what views show.
@@ -99,6 +100,23 @@ impl Protobuf {
                 DecodeError::new(Fault::WrongEnvelope, MAGIC.len(), format!("{expected}, not {found}"))
             }
         })
+    }
+
+    /// Reads a bookmark of a watch.
+    pub(crate) fn bookmark(&self, bytes: &[u8]) -> Result<Bookmark, DecodeError> {
+        let body = self.open(bytes)?;
+        let metadata = metadata::without_name(body)?;
+        if metadata.resource_version.is_empty() {
+            let fault = Fault::Unexpected { found: "a bookmark without a version".to_owned() };
+            return Err(DecodeError::new(
+                fault,
+                0,
+                format!("a bookmark of {} with a version", self.root.kind()),
+            ));
+        }
+        let ends = |(key, value): &(Cow<'_, str>, Cow<'_, str>)| key == INITIAL_EVENTS_END && value == "true";
+        let ends_initial_events = metadata.annotations.iter().any(ends);
+        Ok(Bookmark { version: metadata.resource_version.as_ref().into(), ends_initial_events })
     }
 
     /// The metadata of stored bytes.

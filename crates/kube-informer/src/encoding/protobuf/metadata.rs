@@ -16,18 +16,33 @@ pub(crate) fn metadata<'a>(
     plan: &Node,
     writers: bool,
 ) -> Result<Metadata<'a>, DecodeError> {
-    let Some((offset, bytes)) = find(object)? else {
-        return Err(DecodeError::new(Fault::NoMetadata, 0, "metadata in field 1"));
-    };
-    let mut out = Metadata::default();
-    object_meta(bytes, plan.below(1), writers, &mut out).map_err(|mut error| {
-        error.offset += offset;
-        error
-    })?;
+    let (offset, out) = read(object, plan.below(1), writers)?;
     if out.name.is_empty() {
         return Err(DecodeError::new(Fault::NoName, offset, "a name in field 1 of the metadata"));
     }
     Ok(out)
+}
+
+/// Reads the metadata of what needs no name: a bookmark.
+pub(crate) fn without_name(object: &[u8]) -> Result<Metadata<'_>, DecodeError> {
+    read(object, None, false).map(|(_, metadata)| metadata)
+}
+
+/// The metadata, and where it begins.
+fn read<'a>(
+    object: &'a [u8],
+    plan: Option<&Node>,
+    writers: bool,
+) -> Result<(usize, Metadata<'a>), DecodeError> {
+    let Some((offset, bytes)) = find(object)? else {
+        return Err(DecodeError::new(Fault::NoMetadata, 0, "metadata in field 1"));
+    };
+    let mut out = Metadata::default();
+    object_meta(bytes, plan, writers, &mut out).map_err(|mut error| {
+        error.offset += offset;
+        error
+    })?;
+    Ok((offset, out))
 }
 
 /// The key of an object whose bytes are broken or cut off somewhere, in whatever order they stand.

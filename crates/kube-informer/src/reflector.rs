@@ -1,0 +1,319 @@
+//! Keeps a sink up to date with one collection of a server: lists it, watches it, and does both again when needed.
+//!
+//! Promised (the numbers are those of the tests):
+//!
+//! 1. A streaming list first; it is committed as a whole at the bookmark that ends it, and the same stream goes on as the
+//!    watch. Where the server does not do that, or makes no progress, a LIST, item by item. There is a deadline on silence,
+//!    none on the whole. The first list may be any; later ones are never older than what was seen.
+//! 2. A watch resumes at the last version. A clean end is no reason to list. Expired versions, and any error but a refused
+//!    connection or 429, are.
+//! 3. Failures back off, and lists that fail do, too. `Retry-After` is honoured.
+//! 4. A resource that is not served proves nothing about its objects: they stay, and the sink is told.
+//! 5. A dead watch is found; an idle one is left alone.
+//! 6. Versions that go back are found, and everything is listed anew.
+//!
+//! An object that cannot be read is never lost without a word: what is known of it stays, it is reported, and it is read
+//! again with the next list.
+//!
+//! It runs until its future is dropped or the sink is gone; nothing is left behind then.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::backoff::{Backoff, BackoffSettings};
+use self::fault::{Fault, Remedy};
+use self::liveness::Liveness;
+use self::request::{Freshness, Target};
+use self::stream::Watch;
+use self::transport::Transport;
+use crate::encoding::{Codec, DecodeError, Encoding, ObjectKey};
+use crate::object::{Intake, KeyRef, Object, Version};
+
+// What goes wrong, and when to try again.
+pub(crate) mod backoff;
+pub(crate) mod fault;
+mod liveness;
+mod recovery;
+
+// The states, one step each.
+mod listing;
+mod watching;
+
+// What is asked, and of whom.
+pub(crate) mod request;
+mod stream;
+pub(crate) mod transport;
+
+/// Where what is learned goes.
+pub(crate) trait Sink: Send {
+    /// Takes a change. An error ends the reflector: nobody is interested any more.
+    fn deliver(&mut self, delta: Delta) -> impl Future<Output = Result<(), Gone>> + Send;
+
+    /// What is known of an object.
+    fn current(&self, key: KeyRef<'_>) -> Option<Object>;
+
+    /// Hears how it goes.
+    fn report(&self, report: Report);
+}
+
+/// The sink is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// One change to what is known.
+#[derive(Debug, Clone)]
+pub(crate) enum Delta {
+    /// Everything that there is.
+    Replace {
+        objects: Vec<Object>,
+        /// Objects that are there and could not be read: what is known of them stays.
+        unreadable: Vec<ObjectKey>,
+        /// Whether what is not among them is gone. Not so where an item could not even be told by its name.
+        complete: bool,
+        version: Version,
+    },
+    /// An object is there, or has changed.
+    Put(Object),
+    /// An object is gone; its last state.
+    Remove(Object),
+    /// An object is gone whose last state could not be read.
+    RemoveKey(ObjectKey),
+    /// Everything up to a version has been seen.
+    Progress(Version),
+}
+
+/// How it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// Everything is being listed.
+    Listing(Why),
+    /// A watch is open: what is known is what there is.
+    Watching,
+    /// Something went wrong, and is tried again at a time.
+    Failing { fault: Fault, remedy: Remedy, again: Duration },
+    /// An object could not be read.
+    Unreadable { key: Option<ObjectKey>, error: String },
+    /// The resource is asked for in JSON from now on.
+    TurnedToJson { error: String },
+}
+
+/// Why everything is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Why {
+    /// For the first time.
+    First,
+    /// The version was too old or too new.
+    Expired,
+    /// Something failed; it is not known what was missed.
+    Failure,
+    /// The server's versions went back.
+    WentBack,
+    /// An object could not be read.
+    Unreadable,
+    /// Protobuf held what the table does not know.
+    Encoding,
+}
+
+/// What is known of a server, by all reflectors of it.
+#[derive(Debug, Default)]
+pub(crate) struct Server {
+    no_streaming_lists: AtomicBool,
+}
+
+/// How it is done.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// How long a request or a list may be silent.
+    pub(crate) patience: Duration,
+    /// The shortest time after which the server ends a watch; it is between this and twice as long.
+    pub(crate) watch_timeout: Duration,
+    /// Items of a page.
+    pub(crate) page: u32,
+    /// The largest object, in bytes.
+    pub(crate) limit: usize,
+    pub(crate) backoff: BackoffSettings,
+    /// How often it is tried where it is forbidden or not served.
+    pub(crate) slow: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(30),
+            watch_timeout: Duration::from_secs(300),
+            page: 500,
+            // etcd takes no more than some megabytes; aggregated APIs may.
+            limit: 64 << 20,
+            backoff: BackoffSettings::default(),
+            slow: Duration::from_secs(30),
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct Reflector<T, S> {
+    target: Target,
+    transport: T,
+    sink: S,
+    settings: Settings,
+    server: Arc<Server>,
+    intakes: Intakes,
+    state: State,
+    /// The last version that was seen.
+    version: Option<Version>,
+    /// Whether the server pages lists of any version: it has no watch cache for this resource.
+    pages: bool,
+    backoff: Backoff,
+    liveness: Liveness,
+    /// Objects that could not be read with the last list. Another list would not help.
+    unreadable: HashSet<ObjectKey>,
+    /// Whether the credentials were read anew since the last success.
+    reloaded: bool,
+}
+
+/// The makers of objects, by the encoding that comes.
+struct Intakes {
+    json: Intake,
+    /// Where it may be asked for.
+    protobuf: Option<Intake>,
+}
+
+enum State {
+    // ## Begin => (Streaming | Listing | Pause)
+    Begin { freshness: Freshness, why: Why },
+    // ## Streaming => (Streaming | Watching | Begin | Pause)
+    Streaming { watch: Watch, staged: Staged, freshness: Freshness },
+    // ## Listing => (Connect | Begin | Pause)
+    Listing { freshness: Freshness, paged: bool },
+    // ## Connect => (Watching | Begin | Pause)
+    Connect,
+    // ## Watching => (Watching | Probe | Connect | Begin | Pause)
+    Watching { watch: Watch },
+    // ## Probe => (Connect | Begin | Pause)
+    Probe,
+    // ## Pause => Begin | Connect
+    Pause { until: Instant, next: Box<State> },
+}
+
+/// A list that is not complete yet.
+#[derive(Default)]
+struct Staged {
+    objects: Vec<Object>,
+    /// Objects that changed or went while the list streamed.
+    late: Vec<(ObjectKey, Option<Object>)>,
+    unreadable: Vec<ObjectKey>,
+    nameless: bool,
+}
+
+impl<T: Transport, S: Sink> Reflector<T, S> {
+    pub(crate) fn new(
+        target: Target,
+        transport: T,
+        sink: S,
+        server: Arc<Server>,
+        json: Codec,
+        protobuf: Option<Codec>,
+        settings: Settings,
+    ) -> Self {
+        let backoff = Backoff::new(settings.backoff);
+        let intakes = Intakes { json: Intake::new(json), protobuf: protobuf.map(Intake::new) };
+        let state = State::Begin { freshness: Freshness::Any, why: Why::First };
+        Self {
+            target,
+            transport,
+            sink,
+            settings,
+            server,
+            intakes,
+            state,
+            version: None,
+            pages: false,
+            backoff,
+            liveness: Liveness::default(),
+            unreadable: HashSet::new(),
+            reloaded: false,
+        }
+    }
+
+    /// Runs until the sink is gone.
+    pub(crate) async fn run(mut self) {
+        while self.step().await.is_ok() {}
+    }
+
+    /// One step of the state machine.
+    async fn step(&mut self) -> Result<(), Gone> {
+        let state = std::mem::replace(&mut self.state, State::Connect);
+        self.state = match state {
+            State::Begin { freshness, why } => self.begin(freshness, why).await,
+            State::Streaming { watch, staged, freshness } => self.streaming(watch, staged, freshness).await?,
+            State::Listing { freshness, paged } => self.listing(freshness, paged).await?,
+            State::Connect => self.connect().await,
+            State::Watching { watch } => self.watching(watch).await?,
+            State::Probe => self.probe().await,
+            State::Pause { until, next } => {
+                tokio::time::sleep_until(until).await;
+                *next
+            }
+        };
+        Ok(())
+    }
+
+    /// The encoding to ask for.
+    fn encoding(&self) -> Encoding {
+        if self.intakes.protobuf.is_some() { Encoding::Protobuf } else { Encoding::Json }
+    }
+
+    /// After how long the server is to end a watch: not all watches at once.
+    fn watch_timeout(&self) -> Duration {
+        self.settings.watch_timeout.mul_f64(1.0 + fastrand::f64())
+    }
+
+    /// Makes an object out of what came. Its previous version, where there is one, helps to keep it small.
+    fn make(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<Object, DecodeError> {
+        let sink = &self.sink;
+        self.intakes.of(encoding).update(bytes, |key| sink.current(key))
+    }
+
+    /// An object could not be read.
+    fn unreadable(&self, key: Option<ObjectKey>, error: &dyn std::fmt::Display) {
+        self.sink.report(Report::Unreadable { key, error: error.to_string() });
+    }
+
+    /// Protobuf held what the table does not know: nothing may be lost, so everything is read again in JSON.
+    fn turn_to_json(&mut self, error: &DecodeError) -> State {
+        self.intakes.protobuf = None;
+        self.sink.report(Report::TurnedToJson { error: error.to_string() });
+        State::Begin { freshness: self.not_older(), why: Why::Encoding }
+    }
+
+    /// Not older than what was seen.
+    fn not_older(&self) -> Freshness {
+        match &self.version {
+            Some(version) => Freshness::NotOlderThan(version.clone()),
+            None => Freshness::Any,
+        }
+    }
+}
+
+impl Intakes {
+    fn of(&mut self, encoding: Encoding) -> &mut Intake {
+        match (encoding, &mut self.protobuf) {
+            (Encoding::Protobuf, Some(protobuf)) => protobuf,
+            _ => &mut self.json,
+        }
+    }
+
+    fn settle(&mut self) {
+        self.json.settle();
+        if let Some(protobuf) = &mut self.protobuf {
+            protobuf.settle();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! What went wrong with a request, and what to do about it.
+
+use std::time::Duration;
+
+use super::transport::{Failure, Response};
+use crate::encoding::Encoding;
+use crate::wire::{Status, WireError};
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    /// Nobody listens there.
+    #[error("connection refused: {0}")]
+    Refused(String),
+    /// The request got no response, or its body broke off.
+    #[error("{0}")]
+    Connection(String),
+    /// The server answered with an error.
+    #[error("the server answered: {0}")]
+    Status(Box<Status>),
+    /// Something else answered than an API server.
+    #[error("{0}")]
+    Body(WireError),
+    /// Nothing came for too long.
+    #[error("no progress for {0:?}")]
+    Stalled(Duration),
+}
+
+/// What to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// Wait, then ask the same again: the server is there, or will be, and what was seen is still good.
+    Again,
+    /// The version is too old, or too new: ask for the newest.
+    Newest,
+    /// Wait, then ask for everything: it is not known what was missed.
+    Everything,
+    /// The credentials may be old.
+    Credentials,
+    /// It is not allowed. Somebody must change that; ask again now and then.
+    Forbidden,
+    /// The resource is not served. That proves nothing about its objects.
+    NotServed,
+    /// The server does not do streaming lists.
+    PlainList,
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        if failure.refused { Self::Refused(failure.message) } else { Self::Connection(failure.message) }
+    }
+}
+
+impl From<WireError> for Fault {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Status(status) => Self::Status(status),
+            other => Self::Body(other),
+        }
+    }
+}
+
+impl Fault {
+    /// What to do. `streaming`: it was the answer to a streaming list.
+    pub(crate) fn remedy(&self, streaming: bool) -> Remedy {
+        let status = match self {
+            Self::Refused(_) => return Remedy::Again,
+            Self::Status(status) => status,
+            Self::Stalled(_) if streaming => return Remedy::PlainList,
+            Self::Connection(_) | Self::Body(_) | Self::Stalled(_) => return Remedy::Everything,
+        };
+        if status.is_expired() || status.is_too_large_resource_version() {
+            return Remedy::Newest;
+        }
+        match status.code {
+            429 => Remedy::Again,
+            401 => Remedy::Credentials,
+            403 => Remedy::Forbidden,
+            404 => Remedy::NotServed,
+            // Older servers do not know the parameters: 422 from those that have them switched off, 400 from aggregated
+            // ones, 405 from those that cannot watch.
+            400 | 405 | 406 | 415 | 422 if streaming => Remedy::PlainList,
+            _ => Remedy::Everything,
+        }
+    }
+
+    /// Whether the version, or the page, that was asked for is too old.
+    pub(crate) fn is_expired(&self) -> bool {
+        matches!(self, Self::Status(status) if status.is_expired())
+    }
+
+    /// How long the server asks to wait.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status(status) => status.retry_after(),
+            _ => None,
+        }
+    }
+}
+
+/// How much of an error's body is read.
+const MOST_OF_AN_ERROR: usize = 64 << 10;
+
+/// What a response with an error code says. It is an error whatever its body is.
+pub(crate) async fn of_response(mut response: Response) -> Fault {
+    let mut bytes = Vec::new();
+    while let Some(Ok(chunk)) = response.body.chunk().await {
+        let room = MOST_OF_AN_ERROR.saturating_sub(bytes.len());
+        bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+        if room <= chunk.len() {
+            break;
+        }
+    }
+    let encoding = response.content_type.as_deref().and_then(Encoding::of_content_type);
+    let mut status = Status::read(encoding.unwrap_or(Encoding::Json), &bytes);
+    // A page of a proxy has no code of its own.
+    if status.code == 0 || encoding.is_none() {
+        status.code = response.status;
+    }
+    if let Some(after) = response.retry_after {
+        status.details.retry_after_seconds =
+            status.details.retry_after_seconds.max(u32::try_from(after.as_secs()).unwrap_or(u32::MAX));
+    }
+    Fault::Status(Box::new(status))
+}

@@ -1,0 +1,204 @@
+//! Everything that there is: a streaming list where the server can, page after page of a LIST else.
+//!
+//! Nothing is told before it is complete, and then it is told at once.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use super::fault::Fault;
+use super::request::Freshness;
+use super::stream::{self, Heard, List, Read, Watch};
+use super::transport::Transport;
+use super::{Delta, Gone, Reflector, Report, Sink, Staged, State, Why};
+use crate::encoding::{Bookmark, DecodeError, ObjectKey};
+use crate::object::{Object, Version};
+use crate::wire::{Change, ListEnd, WatchFrame, WireError};
+
+impl<T: Transport, S: Sink> Reflector<T, S> {
+    pub(super) async fn begin(&mut self, freshness: Freshness, why: Why) -> State {
+        self.sink.report(Report::Listing(why));
+        if self.server.no_streaming_lists.load(Ordering::Relaxed) {
+            return State::Listing { freshness, paged: true };
+        }
+        let timeout = self.watch_timeout();
+        let request = self.target.streaming_list(&freshness, timeout, self.encoding());
+        match stream::open(&self.transport, request, self.settings.patience).await {
+            Ok((encoding, body)) => {
+                self.liveness.opened();
+                let watch = Watch::new(encoding, body, self.settings.limit, timeout);
+                State::Streaming { watch, staged: Staged::default(), freshness }
+            }
+            Err(fault) => self.list_failed(fault, freshness, true).await,
+        }
+    }
+
+    pub(super) async fn streaming(
+        &mut self,
+        mut watch: Watch,
+        mut staged: Staged,
+        freshness: Freshness,
+    ) -> Result<State, Gone> {
+        let deadline = watch.heard + self.settings.patience;
+        let object = match watch.next(deadline).await {
+            Heard::Frame(WatchFrame::Bookmark { object }) => {
+                match self.intakes.of(watch.encoding).codec().bookmark(&object) {
+                    Ok(Bookmark { version, ends_initial_events: true }) => {
+                        self.commit(staged, version).await?;
+                        self.sink.report(Report::Watching);
+                        return Ok(State::Watching { watch });
+                    }
+                    Ok(_) => {}
+                    Err(error) => self.unreadable(None, &error),
+                }
+                None
+            }
+            Heard::Frame(WatchFrame::Object { change, object }) => Some((change, object)),
+            Heard::Frame(WatchFrame::Error(status)) => {
+                let fault = Fault::Status(Box::new(status));
+                return Ok(self.list_failed(fault, freshness, true).await);
+            }
+            Heard::Unreadable(error) => {
+                self.skipped(&error, &mut staged);
+                None
+            }
+            Heard::End => {
+                let fault = Fault::Connection("the watch ended before its list was complete".to_owned());
+                return Ok(self.list_failed(fault, freshness, false).await);
+            }
+            Heard::Silence => {
+                return Ok(self.list_failed(Fault::Stalled(self.settings.patience), freshness, true).await);
+            }
+            Heard::Failed(fault) => return Ok(self.list_failed(fault, freshness, true).await),
+        };
+        if let Some((change, bytes)) = object {
+            match (self.make(watch.encoding, &bytes), change) {
+                (Ok(object), Change::Added) => staged.objects.push(object),
+                (Ok(object), Change::Modified) => staged.late.push((object.key().to_key(), Some(object))),
+                (Ok(object), Change::Deleted) => staged.late.push((object.key().to_key(), None)),
+                (Err(error), _) if error.wants_json() => return Ok(self.turn_to_json(&error)),
+                (Err(error), Change::Added | Change::Modified) => self.staged_unreadable(&error, &mut staged),
+                (Err(error), Change::Deleted) => {
+                    let key = error.key.as_deref().cloned();
+                    self.unreadable(key.clone(), &error);
+                    staged.late.extend(key.map(|key| (key, None)));
+                }
+            }
+        }
+        Ok(State::Streaming { watch, staged, freshness })
+    }
+
+    pub(super) async fn listing(&mut self, freshness: Freshness, paged: bool) -> Result<State, Gone> {
+        let mut staged = Staged::default();
+        // A list of a version comes from the watch cache, which does not page. The first one may.
+        let limit = match freshness {
+            Freshness::NotOlderThan(_) if !self.pages => None,
+            _ => paged.then_some(self.settings.page),
+        };
+        let mut request = self.target.list(&freshness, limit, self.encoding());
+        let mut version = None;
+        loop {
+            let end = match self.page(request, &mut staged).await {
+                Ok(end) => end,
+                Err(Interrupted::Json(error)) => return Ok(self.turn_to_json(&error)),
+                Err(Interrupted::Fault(fault)) => {
+                    let later_page = version.is_some();
+                    if later_page && fault.is_expired() {
+                        // The pages took longer than the server keeps them: all at once, then.
+                        return Ok(State::Listing { freshness: Freshness::Newest, paged: false });
+                    }
+                    return Ok(self.list_failed(fault, freshness, false).await);
+                }
+            };
+            // All pages are of the version of the first.
+            let version = version.get_or_insert_with(|| Version::from(end.resource_version.as_str()));
+            if end.continue_token.is_empty() {
+                self.commit(staged, version.clone()).await?;
+                return Ok(State::Connect);
+            }
+            if freshness == Freshness::Any {
+                self.pages = true;
+            }
+            request = self.target.next_page(&end.continue_token, self.settings.page, self.encoding());
+        }
+    }
+
+    /// Reads one page.
+    async fn page(
+        &mut self,
+        request: super::transport::Request,
+        staged: &mut Staged,
+    ) -> Result<ListEnd, Interrupted> {
+        let patience = self.settings.patience;
+        let (encoding, body) = stream::open(&self.transport, request, patience).await?;
+        let mut list = List::new(encoding, body, self.settings.limit);
+        loop {
+            match list.next(patience).await? {
+                Read::Item(bytes) => match self.make(encoding, &bytes) {
+                    Ok(object) => staged.objects.push(object),
+                    Err(error) if error.wants_json() => return Err(Interrupted::Json(error)),
+                    Err(error) => self.staged_unreadable(&error, staged),
+                },
+                Read::Unreadable(error) => self.skipped(&error, staged),
+                Read::End(end) => return Ok(end),
+            }
+        }
+    }
+
+    /// Tells what there is.
+    async fn commit(&mut self, staged: Staged, version: Version) -> Result<(), Gone> {
+        let Staged { mut objects, late, unreadable, nameless } = staged;
+        if !late.is_empty() {
+            let mut late: HashMap<ObjectKey, Option<Object>> = late.into_iter().collect();
+            objects.retain_mut(|object| match late.remove(&object.key().to_key()) {
+                None => true,
+                Some(Some(newer)) => {
+                    *object = newer;
+                    true
+                }
+                Some(None) => false,
+            });
+            objects.extend(late.into_values().flatten());
+        }
+        self.intakes.settle();
+        self.unreadable = unreadable.iter().cloned().collect();
+        self.version = Some(version.clone());
+        self.reloaded = false;
+        self.sink.deliver(Delta::Replace { objects, unreadable, complete: !nameless, version }).await
+    }
+
+    /// An item of the list could not be read: what is known of it stays.
+    fn staged_unreadable(&mut self, error: &DecodeError, staged: &mut Staged) {
+        let key = error.key.as_deref().cloned();
+        self.unreadable(key.clone(), error);
+        match key {
+            Some(key) => staged.unreadable.push(key),
+            None => staged.nameless = true,
+        }
+    }
+
+    /// A part of the body could not even be told to be an object.
+    fn skipped(&mut self, error: &WireError, staged: &mut Staged) {
+        let key = match error {
+            WireError::Skipped(error) => error.key.as_deref().cloned(),
+            _ => None,
+        };
+        self.unreadable(key.clone(), error);
+        match key {
+            Some(key) => staged.unreadable.push(key),
+            None => staged.nameless = true,
+        }
+    }
+}
+
+/// Why a page was not read to its end.
+enum Interrupted {
+    Fault(Fault),
+    /// It must be read in JSON.
+    Json(DecodeError),
+}
+
+impl From<Fault> for Interrupted {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}

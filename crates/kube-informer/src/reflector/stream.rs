@@ -1,0 +1,148 @@
+//! The body of a watch or a list, as frames or items, with a deadline on silence.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::fault::{self, Fault};
+use super::transport::{Body, Request, Response, Transport};
+use crate::encoding::Encoding;
+use crate::wire::{ListEnd, ListItems, Status, WatchFrame, WatchFrames, WireError};
+
+/// Sends a request, and gives the response if it is a success in one of the encodings.
+pub(super) async fn open(
+    transport: &impl Transport,
+    request: Request,
+    patience: Duration,
+) -> Result<(Encoding, Box<dyn Body>), Fault> {
+    let deadline = Instant::now() + patience;
+    let stalled = |_| Fault::Stalled(patience);
+    let response: Response = timeout_at(deadline, transport.send(request)).await.map_err(stalled)??;
+    if !(200..300).contains(&response.status) {
+        return Err(timeout_at(deadline, fault::of_response(response)).await.unwrap_or_else(stalled));
+    }
+    let content_type = response.content_type.as_deref().unwrap_or_default();
+    match Encoding::of_content_type(content_type) {
+        Some(encoding) => Ok((encoding, response.body)),
+        // A web page, with a code that says that all is well.
+        None => {
+            let mut status = Status::default();
+            if let Fault::Status(said) =
+                timeout_at(deadline, fault::of_response(response)).await.unwrap_or_else(stalled)
+            {
+                status = *said;
+            }
+            Err(Fault::Body(WireError::NotAnApi { beginning: status.message }))
+        }
+    }
+}
+
+/// A watch that is open.
+pub(super) struct Watch {
+    pub(super) encoding: Encoding,
+    frames: WatchFrames,
+    body: Box<dyn Body>,
+    pub(super) opened: Instant,
+    /// When the last bytes came.
+    pub(super) heard: Instant,
+    /// After how long the server ends it.
+    pub(super) timeout: Duration,
+    /// How many events it has had.
+    pub(super) events: u64,
+}
+
+/// What a watch has next.
+pub(super) enum Heard {
+    Frame(WatchFrame),
+    /// An event that cannot be read; others follow.
+    Unreadable(WireError),
+    /// The server has ended it.
+    End,
+    Failed(Fault),
+    /// Nothing came until the deadline.
+    Silence,
+}
+
+impl Watch {
+    pub(super) fn new(encoding: Encoding, body: Box<dyn Body>, limit: usize, timeout: Duration) -> Self {
+        let now = Instant::now();
+        let frames = WatchFrames::new(encoding, limit);
+        Self { encoding, frames, body, opened: now, heard: now, timeout, events: 0 }
+    }
+
+    /// The next event. Nothing is lost if this is dropped before it is ready.
+    pub(super) async fn next(&mut self, deadline: Instant) -> Heard {
+        loop {
+            match self.frames.next_frame() {
+                Some(Ok(frame)) => {
+                    self.events += 1;
+                    return Heard::Frame(frame);
+                }
+                Some(Err(error)) if !error.is_fatal() => {
+                    self.events += 1;
+                    return Heard::Unreadable(error);
+                }
+                Some(Err(error)) => return Heard::Failed(error.into()),
+                None => {}
+            }
+            match timeout_at(deadline, self.body.chunk()).await {
+                Err(_) => return Heard::Silence,
+                Ok(Some(Ok(chunk))) => {
+                    self.heard = Instant::now();
+                    self.frames.push(chunk);
+                }
+                Ok(Some(Err(failure))) => return Heard::Failed(failure.into()),
+                Ok(None) => {
+                    let frames = std::mem::replace(&mut self.frames, WatchFrames::new(self.encoding, 0));
+                    return match frames.finish() {
+                        Ok(()) => Heard::End,
+                        // The last event is cut off: the next watch has it again.
+                        Err(WireError::Broken(_)) => Heard::End,
+                        Err(error) => Heard::Failed(error.into()),
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// A list that is being read.
+pub(super) struct List {
+    pub(super) encoding: Encoding,
+    items: ListItems,
+    body: Box<dyn Body>,
+}
+
+/// What a list has next.
+pub(super) enum Read {
+    Item(bytes::Bytes),
+    /// An item that cannot be read; others follow.
+    Unreadable(WireError),
+    End(ListEnd),
+}
+
+impl List {
+    pub(super) fn new(encoding: Encoding, body: Box<dyn Body>, limit: usize) -> Self {
+        Self { encoding, items: ListItems::new(encoding, limit), body }
+    }
+
+    /// The next item. `patience` is for silence, not for the whole.
+    pub(super) async fn next(&mut self, patience: Duration) -> Result<Read, Fault> {
+        loop {
+            match self.items.next_item() {
+                Some(Ok(item)) => return Ok(Read::Item(item)),
+                Some(Err(error)) if !error.is_fatal() => return Ok(Read::Unreadable(error)),
+                Some(Err(error)) => return Err(error.into()),
+                None => {}
+            }
+            let chunk = timeout_at(Instant::now() + patience, self.body.chunk()).await;
+            match chunk.map_err(|_| Fault::Stalled(patience))? {
+                Some(chunk) => self.items.push(chunk?),
+                None => {
+                    let items = std::mem::replace(&mut self.items, ListItems::new(self.encoding, 0));
+                    return Ok(Read::End(items.finish()?));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! A server that follows a script, and a sink that writes down what it is told.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::*;
+use crate::encoding::Rules;
+use crate::reflector::transport::{Body, Failure, Request, Response};
+
+/// What the server answers to one request.
+#[derive(Debug, Clone)]
+pub(super) enum Answer {
+    Watch(Vec<Piece>),
+    Body(String),
+    Status { code: u16, body: String, retry_after: Option<u64> },
+    Html,
+    Refused,
+}
+
+/// A part of a watch. After the last one the server ends it.
+#[derive(Debug, Clone)]
+pub(super) enum Piece {
+    Text(String),
+    Wait(Duration),
+    /// The connection breaks.
+    Broken,
+    /// Nothing more comes, and the connection stays.
+    Hang,
+}
+
+impl Piece {
+    pub(super) fn raw(line: &str) -> Self {
+        Self::Text(format!("{line}\n"))
+    }
+
+    pub(super) fn event(kind: &str, object: String) -> Self {
+        Self::raw(&format!(r#"{{"type":"{kind}","object":{object}}}"#))
+    }
+
+    pub(super) fn bookmark(version: u64, end: bool) -> Self {
+        raw_bookmark(&version.to_string(), end)
+    }
+
+    pub(super) fn error(code: u16, reason: &str) -> Self {
+        Self::event("ERROR", status_body(code, reason))
+    }
+}
+
+pub(super) fn raw_bookmark(version: &str, end: bool) -> Piece {
+    let annotations = if end { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
+    let object = format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}"{annotations}}}}}"#);
+    Piece::event("BOOKMARK", object)
+}
+
+pub(super) fn pod(name: &str, version: u64) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"d","uid":"u-{name}","resourceVersion":"{version}"}}}}"#
+    )
+}
+
+pub(super) fn page(objects: &[(&str, u64)], version: u64, token: &str) -> String {
+    let items: Vec<String> = objects.iter().map(|(name, version)| pod(name, *version)).collect();
+    let items = items.join(",");
+    format!(
+        r#"{{"kind":"PodList","metadata":{{"resourceVersion":"{version}","continue":"{token}"}},"items":[{items}]}}"#
+    )
+}
+
+pub(super) fn list(objects: &[(&str, u64)], version: u64) -> String {
+    page(objects, version, "")
+}
+
+fn status_body(code: u16, reason: &str) -> String {
+    format!(
+        r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"{reason}","message":"m","code":{code}}}"#
+    )
+}
+
+pub(super) fn status(code: u16, reason: &str) -> Answer {
+    Answer::Status { code, body: status_body(code, reason), retry_after: None }
+}
+
+pub(super) fn retry_after(code: u16, seconds: u64) -> Answer {
+    Answer::Status { code, body: status_body(code, "TooManyRequests"), retry_after: Some(seconds) }
+}
+
+pub(super) fn too_large() -> Answer {
+    let cause = r#""details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}"#;
+    let body = format!(r#"{{"kind":"Status","apiVersion":"v1","reason":"Timeout","code":504,{cause}}}"#);
+    Answer::Status { code: 504, body, retry_after: None }
+}
+
+/// A script and what came of it.
+pub(super) struct Play {
+    script: Arc<Script>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Path and timeout left out.
+    pub(super) requests: Vec<String>,
+    /// How long before each of them nothing was asked.
+    pub(super) pauses: Vec<Duration>,
+    pub(super) deltas: Vec<String>,
+    pub(super) unreadable: Vec<String>,
+    pub(super) reloads: usize,
+}
+
+struct Script {
+    answers: Mutex<VecDeque<Answer>>,
+    seen: Mutex<Seen>,
+    last: Mutex<Instant>,
+    /// The script has been played to its end.
+    over: Notify,
+}
+
+impl Play {
+    pub(super) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let script = Script {
+            answers: Mutex::new(answers.into_iter().collect()),
+            seen: Mutex::default(),
+            last: Mutex::new(Instant::now()),
+            over: Notify::new(),
+        };
+        Self { script: Arc::new(script) }
+    }
+
+    /// Plays until the reflector asks for more than there is, or the last answer hangs.
+    pub(super) async fn run(self) -> Seen {
+        let target = Target { path: "/api/v1/pods".to_owned(), label_selector: None, field_selector: None };
+        let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
+        let reflector = Reflector::new(
+            target,
+            Scripted(Arc::clone(&self.script)),
+            Notebook(Arc::clone(&self.script)),
+            Arc::default(),
+            codec,
+            None,
+            Settings::default(),
+        );
+        tokio::select! {
+            () = reflector.run() => panic!("the sink is not gone"),
+            () = self.script.over.notified() => {}
+        }
+        std::mem::take(&mut self.script.seen.lock().unwrap())
+    }
+}
+
+struct Scripted(Arc<Script>);
+
+impl Transport for Scripted {
+    async fn send(&self, request: Request) -> Result<Response, Failure> {
+        let query: Vec<String> = request
+            .query
+            .iter()
+            .filter(|(key, _)| *key != "timeoutSeconds")
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let pause = std::mem::replace(&mut *self.0.last.lock().unwrap(), Instant::now()).elapsed();
+        let answer = self.0.answers.lock().unwrap().pop_front();
+        let Some(answer) = answer else {
+            self.0.seen.lock().unwrap().pauses.push(pause);
+            self.0.over.notify_one();
+            return pending().await;
+        };
+        {
+            let mut seen = self.0.seen.lock().unwrap();
+            seen.requests.push(query.join(" "));
+            seen.pauses.push(pause);
+        }
+        let json = |status, pieces: Vec<Piece>, retry_after: Option<u64>| {
+            let body = Scroll { pieces: pieces.into(), script: Arc::clone(&self.0) };
+            Response {
+                status,
+                content_type: Some("application/json".to_owned()),
+                retry_after: retry_after.map(Duration::from_secs),
+                body: Box::new(body),
+            }
+        };
+        match answer {
+            Answer::Watch(pieces) => Ok(json(200, pieces, None)),
+            Answer::Body(text) => Ok(json(200, vec![Piece::Text(text)], None)),
+            Answer::Status { code, body, retry_after } => {
+                Ok(json(code, vec![Piece::Text(body)], retry_after))
+            }
+            Answer::Html => {
+                let page = Piece::Text("<html>Bad gateway</html>".to_owned());
+                Ok(Response { content_type: Some("text/html".to_owned()), ..json(200, vec![page], None) })
+            }
+            Answer::Refused => Err(Failure { refused: true, message: "refused".to_owned() }),
+        }
+    }
+
+    async fn reload_credentials(&self) {
+        self.0.seen.lock().unwrap().reloads += 1;
+    }
+}
+
+struct Scroll {
+    pieces: VecDeque<Piece>,
+    script: Arc<Script>,
+}
+
+impl Body for Scroll {
+    fn chunk(&mut self) -> Pin<Box<dyn Future<Output = Option<Result<Bytes, Failure>>> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                match self.pieces.front_mut() {
+                    None => return None,
+                    Some(Piece::Hang) => {
+                        // Nothing more is to come: the play is over, unless there are answers to what comes of silence.
+                        if self.script.answers.lock().unwrap().is_empty() {
+                            self.script.over.notify_one();
+                        }
+                        return pending().await;
+                    }
+                    Some(Piece::Wait(left)) => {
+                        let until = Instant::now() + *left;
+                        tokio::time::sleep_until(until).await;
+                    }
+                    Some(Piece::Broken) => {
+                        return Some(Err(Failure { refused: false, message: "reset".to_owned() }));
+                    }
+                    Some(Piece::Text(text)) => {
+                        let chunk = Bytes::from(std::mem::take(text));
+                        self.pieces.pop_front();
+                        return Some(Ok(chunk));
+                    }
+                }
+                self.pieces.pop_front();
+            }
+        })
+    }
+}
+
+struct Notebook(Arc<Script>);
+
+impl Sink for Notebook {
+    async fn deliver(&mut self, delta: Delta) -> Result<(), Gone> {
+        let show = |object: &Object| format!("{}@{}", object.name(), object.version());
+        let line = match delta {
+            Delta::Replace { objects, unreadable, complete, version } => {
+                let mut line = format!("replace {version}:");
+                for object in &objects {
+                    line += &format!(" {}", show(object));
+                }
+                for key in unreadable {
+                    line += &format!(" (kept {key})");
+                }
+                line + if complete { "" } else { " (incomplete)" }
+            }
+            Delta::Put(object) => format!("put {}", show(&object)),
+            Delta::Remove(object) => format!("remove {}", show(&object)),
+            Delta::RemoveKey(key) => format!("remove {key} by its key"),
+            Delta::Progress(version) => format!("progress {version}"),
+        };
+        self.0.seen.lock().unwrap().deltas.push(line);
+        Ok(())
+    }
+
+    fn current(&self, _: KeyRef<'_>) -> Option<Object> {
+        None
+    }
+
+    fn report(&self, report: Report) {
+        if let Report::Unreadable { key, .. } = report {
+            let key = key.map_or_else(|| "?".to_owned(), |key| key.to_string());
+            self.0.seen.lock().unwrap().unreadable.push(key);
+        }
+    }
+}
