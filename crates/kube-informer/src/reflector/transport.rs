@@ -55,11 +55,14 @@ impl fmt::Debug for Response {
     }
 }
 
+/// A chunk to come.
+pub(crate) type Chunk<'b> = Pin<Box<dyn Future<Output = Option<Result<Bytes, Failure>>> + Send + 'b>>;
+
 /// A body that is read chunk by chunk.
 pub(crate) trait Body: Send {
     /// The next chunk; `None` at the end. To be called again if it was dropped before it was ready: nothing is lost by
     /// that.
-    fn chunk(&mut self) -> Pin<Box<dyn Future<Output = Option<Result<Bytes, Failure>>> + Send + '_>>;
+    fn chunk(&mut self) -> Chunk<'_>;
 }
 
 /// A request that got no response, or a body that broke off.

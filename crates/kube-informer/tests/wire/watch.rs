@@ -278,7 +278,7 @@ fn an_unusable_frame_says_whose_it_is() {
     }
     for (message, key) in [
         (event("ADDED", pod(&[name.clone(), namespace.clone()], 200)), Some("b/a")),
-        (event("ADDED", pod(&[name.clone()], 200)), Some("a")),
+        (event("ADDED", pod(std::slice::from_ref(&name), 200)), Some("a")),
         (event("ADDED", pod(&[name.clone(), namespace.clone(), field(5, &x)], 0)), Some("b/a")),
         // The namespace may come behind what is looked at.
         (event("ADDED", pod(&[name.clone(), field(5, &x), namespace.clone()], 0)), None),

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -10,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::encoding::Rules;
-use crate::reflector::transport::{Body, Failure, Request, Response};
+use crate::reflector::transport::{Body, Chunk, Failure, Request, Response};
 
 /// What the server answers to one request.
 #[derive(Debug, Clone)]
@@ -207,7 +206,7 @@ struct Scroll {
 }
 
 impl Body for Scroll {
-    fn chunk(&mut self) -> Pin<Box<dyn Future<Output = Option<Result<Bytes, Failure>>> + Send + '_>> {
+    fn chunk(&mut self) -> Chunk<'_> {
         Box::pin(async move {
             loop {
                 match self.pieces.front_mut() {
@@ -221,6 +220,7 @@ impl Body for Scroll {
                     }
                     Some(Piece::Wait(left)) => {
                         let until = Instant::now() + *left;
+                        // tidy: allow-sleep the scripted server is slow, on paused time
                         tokio::time::sleep_until(until).await;
                     }
                     Some(Piece::Broken) => {
