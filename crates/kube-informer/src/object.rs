@@ -322,7 +322,7 @@ fn weight<K>(encoding: Encoding, plain: usize) -> usize {
         Encoding::Json => 6,
         Encoding::Protobuf => 11,
     };
-    size_of::<K>() + plain * times
+    plain.saturating_mul(times).saturating_add(size_of::<K>())
 }
 
 /// The bytes of an object, lent by [`Object::read`].

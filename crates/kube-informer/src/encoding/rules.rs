@@ -20,8 +20,8 @@ pub enum ManagedFields {
 pub struct Rules {
     /// What becomes of `metadata.managedFields`.
     pub(crate) managed_fields: ManagedFields,
-    /// Fields that are dropped with all that is under them. They never lead through a list, and never name
-    /// what identifies the object: [`Rules::drop`] refuses those.
+    /// Fields that are dropped with all that is under them. They never name what identifies the object:
+    /// [`Rules::drop`] refuses those.
     drop: Vec<Pointer>,
 }
 
@@ -113,6 +113,10 @@ impl Rules {
     }
 
     /// Drops a field with all that is under it.
+    ///
+    /// A pointer leads through objects, not through lists: there is no index in it. Where one leads into a list all the
+    /// same, it drops nothing of JSON, whose types are not known beforehand; in protobuf the
+    /// [codec](super::Codec::new) refuses it.
     ///
     /// # Errors
     ///

@@ -193,6 +193,7 @@ impl Packer {
             return None;
         }
         let (again, _) = packed.unpack(|plain| active.pack(plain)).ok()?;
+        active.encoder.trim();
         let again = again?;
         // For a few bytes it is not worth to move what is there.
         (again.packed_len() + again.packed_len() / LEAST_SAVING < packed.packed_len()).then_some(again)
@@ -250,6 +251,7 @@ impl Packer {
             return None;
         }
         let (packed, by_dictionary) = active.pack(plain);
+        active.encoder.trim();
         if packed.is_some() {
             self.fruitless = 0;
         } else {

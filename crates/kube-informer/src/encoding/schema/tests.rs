@@ -378,3 +378,10 @@ fn embedded_messages_are_nested_on_the_wire() {
         assert_eq!((field.absent, field.drop_zero), (Absent::Zero, false), "{message}");
     }
 }
+
+#[test]
+fn the_table_is_as_large_as_is_said_of_it() {
+    let statics = size_of_val(&table::FIELDS) + size_of_val(&MESSAGES) + size_of_val(&ROOTS);
+    assert!((140_000..156_000).contains(&table::TEXT.len()), "{}", table::TEXT.len());
+    assert!((88_000..96_000).contains(&statics), "{statics}");
+}

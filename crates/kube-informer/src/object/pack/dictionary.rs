@@ -77,12 +77,22 @@ impl Encoder {
     pub(super) fn encode(&mut self, plain: &[u8]) -> Option<&[u8]> {
         let bound = zstd_safe::compress_bound(plain.len());
         self.buffer.clear();
-        if self.buffer.capacity() > KEEP_CAPACITY {
-            self.buffer.shrink_to(bound);
-        }
         self.buffer.reserve(bound);
         self.compressor.compress_to_buffer(plain, &mut self.buffer).ok()?;
         self.buffer.strip_prefix(&MAGIC)
+    }
+
+    /// Lets go of a buffer that one huge object has grown: the next object may be long in coming.
+    pub(super) fn trim(&mut self) {
+        if self.buffer.capacity() > KEEP_CAPACITY {
+            self.buffer = Vec::new();
+        }
+    }
+
+    /// The capacity that is kept.
+    #[cfg(test)]
+    pub(super) fn kept_capacity(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// How many bytes these would take.
