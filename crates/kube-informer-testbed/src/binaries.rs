@@ -162,7 +162,8 @@ pub fn go_module(path: &str) -> Result<PathBuf, Unavailable> {
     let found = || -> Result<PathBuf> {
         let source = module_source()?;
         let go = |args: &[&str]| -> Result<String> {
-            let output = Command::new("go").args(args).current_dir(&source).output().context("cannot run go")?;
+            let output =
+                Command::new("go").args(args).current_dir(&source).output().context("cannot run go")?;
             let error = String::from_utf8_lossy(&output.stderr);
             ensure!(output.status.success(), "go {} failed: {error}", args.join(" "));
             Ok(String::from_utf8(output.stdout)?.trim().to_owned())
