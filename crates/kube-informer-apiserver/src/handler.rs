@@ -128,6 +128,8 @@ impl Handler {
 
     async fn answer(&self, parts: &http::request::Parts, body: &Bytes) -> Result<Reply, ApiError> {
         let route = request::route(&parts.uri)?;
+        let query = Query::of(&parts.uri);
+        request::timeout::check(&parts.method, &route, &query)?;
         let user = match &route {
             // Load balancers ask without a token.
             Route::Other(path) if documents::is_public(path) && !self.tokens.is_wrong(&parts.headers) => {
@@ -135,7 +137,6 @@ impl Handler {
             }
             _ => self.tokens.authenticate(&parts.headers)?,
         };
-        let query = Query::of(&parts.uri);
         // A path that does not exist is told before a kind that is not known.
         if let Route::Resource(target) = &route
             && self.api.registry.find(&target.group, &target.version, &target.plural).is_none()

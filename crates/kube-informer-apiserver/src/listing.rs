@@ -156,12 +156,21 @@ pub(crate) async fn reach(api: &Api, version: u64) -> Result<(), ApiError> {
     Err(error)
 }
 
+/// For whom a list is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Client,
+    /// Reads in pages, whether the client asks for them or not: a version alone is exactly that version.
+    Deletion,
+}
+
 /// One page of a list.
 pub(crate) async fn page(
     api: &Api,
     resource: &Resource,
     selection: &Selection,
     query: &Query,
+    reader: Reader,
 ) -> Result<Page, ApiError> {
     let (matching, asked, token) =
         (query.get("resourceVersionMatch"), query.get("resourceVersion"), query.get("continue"));
@@ -196,7 +205,8 @@ pub(crate) async fn page(
         None => part(None, "", limit).map_err(expired),
         Some(version) => {
             reach(api, version).await?;
-            let exactly = matching == "Exact" || (matching.is_empty() && limit > 0);
+            let exactly =
+                matching == "Exact" || (matching.is_empty() && (limit > 0 || reader == Reader::Deletion));
             part(exactly.then_some(version), "", limit).map_err(expired)
         }
     }
@@ -269,7 +279,8 @@ fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
 fn illegal(error: &base64::DecodeError, token: &str) -> String {
     let at = match error {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
-        _ => token.len(),
+        // One sign too many: where its group of four begins.
+        _ => token.len().saturating_sub(1),
     };
     format!("illegal base64 data at input byte {at}")
 }

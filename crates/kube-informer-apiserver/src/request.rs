@@ -2,6 +2,8 @@
 //!
 //! Pure; knows nothing of which resources exist.
 
+pub(crate) mod timeout;
+
 use std::collections::BTreeMap;
 
 use http::Uri;
@@ -118,35 +120,44 @@ fn check_verb(uri: &Uri, path: &str) -> Result<(), ApiError> {
     Err(ApiError::plain(500, format!("Internal Server Error: {}: {why}, {asked}\n", quote(&asked))))
 }
 
-/// The parameters of a query; of repeated ones the first counts, as in Go.
+/// The parameters of a query; of repeated ones the first counts, as in Go, where they are no lists.
 #[derive(Debug, Default)]
-pub(crate) struct Query(BTreeMap<String, String>);
+pub(crate) struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     pub(crate) fn of(uri: &Uri) -> Self {
-        let mut all = BTreeMap::new();
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         // What is badly escaped is left out, as Go does.
         let pairs =
             uri.query().unwrap_or_default().split('&').filter(|pair| !pair.contains(';') && is_escaped(pair));
         for (key, value) in pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes())) {
-            all.entry(key.into_owned()).or_insert_with(|| value.into_owned());
+            all.entry(key.into_owned()).or_default().push(value.into_owned());
         }
         Self(all)
     }
 
     /// The value, or empty.
     pub(crate) fn get(&self, key: &str) -> &str {
-        self.0.get(key).map(String::as_str).unwrap_or_default()
+        self.first(key).unwrap_or_default()
+    }
+
+    /// Every value that was given, for a parameter that is a list.
+    pub(crate) fn all(&self, key: &str) -> &[String] {
+        self.0.get(key).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn first(&self, key: &str) -> Option<&str> {
+        self.all(key).first().map(String::as_str)
     }
 
     /// Whatever is given and does not say no means yes.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        self.0.get(key).is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
+        self.first(key).is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 
     /// A whole number; nonsense is an error, absence is not.
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
-        let Some(text) = self.0.get(key) else { return Ok(None) };
+        let Some(text) = self.first(key) else { return Ok(None) };
         text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
             use std::num::IntErrorKind::{NegOverflow, PosOverflow};
             let why = match error.kind() {

@@ -17,7 +17,6 @@ use crate::registry::bucket_of;
 use crate::status::{ApiError, FieldError};
 use crate::store::Refused;
 use crate::strategy::deletion::{self, Deletion};
-use crate::watch::Selection;
 use crate::{convert, crd};
 
 /// `DeleteOptions`.
@@ -113,23 +112,21 @@ impl Api {
         }
     }
 
-    /// Deletes what the selection holds; returns the list that was deleted, and its version.
+    /// Deletes all of these that are still there.
     pub(crate) fn delete_all(
         &self,
         resource: &Arc<Resource>,
-        selection: &Selection,
+        objects: &[Arc<Stored>],
         options: &DeleteOptions,
-    ) -> Result<(Vec<Arc<Stored>>, u64), ApiError> {
-        let listing = self.store.list(&bucket_of(resource), &selection.prefix);
-        let mut deleted = Vec::new();
-        for object in listing.objects.iter().filter(|o| selection.matches(o)) {
+    ) -> Result<(), ApiError> {
+        for object in objects {
             match self.delete(resource, &object.namespace, &object.name, options) {
-                Ok(_) => deleted.push(Arc::clone(object)),
+                Ok(_) => {}
                 Err(error) if error.reason == "NotFound" => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok((deleted, listing.revision))
+        Ok(())
     }
 
     fn delete_seen(

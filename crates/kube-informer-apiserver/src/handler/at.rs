@@ -170,14 +170,11 @@ impl At<'_> {
     /// Who writes, and whether for real.
     pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions, ApiError> {
         let query = &self.asked.query;
-        let dry_run = match query.get("dryRun") {
-            "" if !query.has("dryRun") => false,
-            "All" => true,
-            other => {
-                let error = FieldError::not_supported("dryRun", json!([other]), &["All"]);
-                return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
-            }
-        };
+        let dry_run = query.all("dryRun");
+        if dry_run.iter().any(|value| value != "All") {
+            let error = FieldError::not_supported("dryRun", json!(dry_run), &["All"]);
+            return Err(ApiError::invalid("meta.k8s.io", kind, "", &[error]));
+        }
         let manager = match query.get("fieldManager") {
             "" => {
                 let agent =
@@ -198,7 +195,7 @@ impl At<'_> {
                 given.to_owned()
             }
         };
-        Ok(WriteOptions { dry_run, manager, patch: false })
+        Ok(WriteOptions { dry_run: !dry_run.is_empty(), manager, patch: false })
     }
 
     pub(super) fn field_validation(&self, kind: &str) -> Result<FieldValidation, ApiError> {
@@ -217,8 +214,8 @@ impl At<'_> {
     /// From the body, or from the query where there is none.
     pub(super) fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
         let query = &self.asked.query;
-        let mut options = if self.asked.body.is_empty() {
-            let mut body = json!({});
+        if self.asked.body.is_empty() {
+            let mut body = json!({ "dryRun": query.all("dryRun") });
             if let Some(grace) = query.number("gracePeriodSeconds")? {
                 body["gracePeriodSeconds"] = grace.into();
             }
@@ -228,13 +225,17 @@ impl At<'_> {
             if query.has("orphanDependents") {
                 body["orphanDependents"] = query.flag("orphanDependents").into();
             }
-            DeleteOptions::read(Some(&body))?
+            // A condition, though elsewhere it is the version that a read is to have.
+            for condition in ["uid", "resourceVersion"] {
+                if query.has(condition) {
+                    body["preconditions"][condition] = query.get(condition).into();
+                }
+            }
+            DeleteOptions::read(Some(&body))
         } else {
             self.check_media()?;
-            DeleteOptions::read(Some(&admission::read_delete_options(self.asked.body)?))?
-        };
-        options.dry_run |= self.write_options("DeleteOptions")?.dry_run;
-        Ok(options)
+            DeleteOptions::read(Some(&admission::read_delete_options(self.asked.body)?))
+        }
     }
 }
 

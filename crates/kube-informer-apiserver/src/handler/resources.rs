@@ -14,7 +14,7 @@ use crate::auth::User;
 use crate::body::Body;
 use crate::crd;
 use crate::kinds::Resource;
-use crate::listing;
+use crate::listing::{self, Reader};
 use crate::negotiate::Answer;
 use crate::object::{Form, Stored};
 use crate::registry::bucket_of;
@@ -110,7 +110,7 @@ impl Handler {
             "update" => self.update(at, Part::Whole),
             "patch" => self.patch(at, Part::Whole),
             "delete" => self.delete(at),
-            _ => self.delete_collection(at),
+            _ => self.delete_collection(at).await,
         }
     }
 
@@ -129,7 +129,8 @@ impl Handler {
 
     async fn list(&self, at: &At<'_>) -> Result<Reply, ApiError> {
         let selection = listing::selection(&at.resource, &at.target.namespace, "", &at.asked.query)?;
-        let page = listing::page(&self.api, &at.resource, &selection, &at.asked.query).await?;
+        let page =
+            listing::page(&self.api, &at.resource, &selection, &at.asked.query, Reader::Client).await?;
         let mut meta = page.meta();
         if at.resource.custom.is_some() && meta.get("continue").is_none() && at.answer()? == Answer::Object {
             // Lists of custom objects are written by other code there.
@@ -277,15 +278,17 @@ impl Handler {
         }
     }
 
-    fn delete_collection(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+    async fn delete_collection(&self, at: &At<'_>) -> Result<Reply, ApiError> {
+        let query = &at.asked.query;
+        let selection = listing::selection(&at.resource, &at.target.namespace, "", query)?;
         let options = at.delete_options()?;
-        let selection = listing::selection(&at.resource, &at.target.namespace, "", &at.asked.query)?;
-        let (deleted, revision) = self.api.delete_all(&at.resource, &selection, &options)?;
-        let mut meta = json!({ "resourceVersion": revision.to_string() });
-        if at.resource.custom.is_some() {
+        let page = listing::page(&self.api, &at.resource, &selection, query, Reader::Deletion).await?;
+        self.api.delete_all(&at.resource, &page.objects, &options)?;
+        let mut meta = page.meta();
+        if at.resource.custom.is_some() && meta.get("continue").is_none() {
             meta["continue"] = "".into();
         }
-        let body = render::list(&at.resource, deleted, &meta, at.answer()?, at.table_form()?);
+        let body = render::list(&at.resource, page.objects, &meta, at.answer()?, at.table_form()?);
         Ok(Reply::body(200, body))
     }
 

@@ -12,6 +12,7 @@ scenarios![
     finalizers_hold_an_object,
     deleting_again_changes_nothing,
     preconditions_must_hold,
+    preconditions_in_the_query_must_hold,
     propagation_sets_finalizers,
     orphan_dependents_is_the_old_way,
     contradicting_or_unknown_options_are_refused,
@@ -24,6 +25,7 @@ scenarios![
     a_pod_with_a_finalizer_waits_for_both,
     a_collection_is_deleted_by_selectors,
     a_collection_is_deleted_with_options,
+    of_a_collection_the_page_that_was_asked_for_is_deleted,
     a_collection_of_a_missing_kind_or_without_permission_stays,
     a_deleted_name_can_be_used_again,
     owners_are_checked,
@@ -151,6 +153,21 @@ async fn preconditions_must_hold(api: &Api) -> Result<()> {
         .await?
         .refused(409, "Conflict")?;
     api.delete_with("pods/a", &when(&made.uid(), "")).await?.code(200)?;
+    Ok(())
+}
+
+async fn preconditions_in_the_query_must_hold(api: &Api) -> Result<()> {
+    let made = api.post("configmaps", &config_map("a")).await?.code(201)?;
+    let (uid, version) = (made.uid(), made.version());
+    for wrong in ["uid=x", "resourceVersion=0", "resourceVersion=x"] {
+        api.delete(&format!("configmaps/a?{wrong}")).await?.refused(409, "Conflict")?;
+    }
+    api.delete(&format!("configmaps/a?uid={uid}&resourceVersion=1")).await?.refused(409, "Conflict")?;
+    api.delete(&format!("configmaps/a?uid={uid}&resourceVersion={version}&dryRun=All")).await?.code(200)?;
+    // Where there is a body, nobody looks at the query.
+    api.delete_with("configmaps/a?uid=x&dryRun=nonsense", &json!({ "dryRun": ["All"] })).await?.code(200)?;
+    api.delete_with("configmaps/a?dryRun=All", &json!({})).await?.code(200)?;
+    api.get("configmaps/a").await?.refused(404, "NotFound")?;
     Ok(())
 }
 
@@ -325,6 +342,23 @@ async fn a_collection_is_deleted_by_selectors(api: &Api) -> Result<()> {
     api.delete("configmaps?labelSelector=a%20b").await?;
     api.delete("configmaps?fieldSelector=no=such").await?;
     api.delete("configmaps").await?.code(200)?;
+    api.get("configmaps").await?.code(200)?;
+    Ok(())
+}
+
+async fn of_a_collection_the_page_that_was_asked_for_is_deleted(api: &Api) -> Result<()> {
+    let mut versions = Vec::new();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        versions.push(api.post("configmaps", &config_map(name)).await?.code(201)?.version());
+    }
+    api.delete("configmaps?limit=1&dryRun=All").await?.code(200)?;
+    let page = api.delete("configmaps?limit=1").await?.code(200)?;
+    api.delete(&format!("configmaps?limit=1&continue={}", page.next_page())).await?.code(200)?;
+    api.get("configmaps").await?.code(200)?;
+    // Without a body the version is a condition as well; with one it says which state is to go.
+    let up_to = format!("configmaps?resourceVersion={}", versions[3]);
+    api.delete(&up_to).await?.refused(409, "Conflict")?;
+    api.delete_with(&up_to, &json!({})).await?.code(200)?;
     api.get("configmaps").await?.code(200)?;
     Ok(())
 }

@@ -19,6 +19,9 @@ scenarios![
     a_wrong_request_changes_nothing,
     odd_queries_are_refused_or_ignored,
     broken_deletions_are_refused,
+    a_collection_survives_options_that_are_wrong,
+    lists_of_options_are_checked_to_the_end,
+    timeouts_that_are_none_are_refused,
     a_deeply_nested_body_is_refused,
     objects_of_many_levels_can_be_changed,
 ];
@@ -263,6 +266,58 @@ async fn odd_queries_are_refused_or_ignored(api: &Api) -> Result<()> {
         api.get(&format!("configmaps?{query}")).await?;
     }
     api.post("configmaps?dryRun=All&unknown=1&pretty=1", &config_map("b")).await?;
+    Ok(())
+}
+
+async fn a_collection_survives_options_that_are_wrong(api: &Api) -> Result<()> {
+    api.post("configmaps", &config_map("a")).await?.code(201)?;
+    for query in [
+        "limit=x",
+        "timeoutSeconds=x",
+        "continue=x",
+        "resourceVersion=x",
+        "resourceVersion=0",
+        "resourceVersionMatch=Exact",
+        "resourceVersionMatch=Nonsense&resourceVersion=1",
+        "sendInitialEvents=true",
+        "dryRun=All&dryRun=x",
+        "labelSelector=%2C",
+        "timeout=x",
+    ] {
+        let answer = api.delete(&format!("configmaps?{query}")).await?;
+        ensure!(answer.code >= 400, "{query}: {}", answer.body);
+    }
+    api.get("configmaps").await?.code(200)?;
+    Ok(())
+}
+
+async fn lists_of_options_are_checked_to_the_end(api: &Api) -> Result<()> {
+    api.post("configmaps", &config_map("a")).await?.code(201)?;
+    for query in ["dryRun=All&dryRun=x", "dryRun=x&dryRun=All", "dryRun=&dryRun=All"] {
+        api.post(&format!("configmaps?{query}"), &config_map("b")).await?.refused(422, "Invalid")?;
+        api.put(&format!("configmaps/a?{query}"), &config_map("a")).await?.refused(422, "Invalid")?;
+        let data = json!({ "data": { "x": "y" } });
+        api.merge(&format!("configmaps/a?{query}"), &data).await?.refused(422, "Invalid")?;
+        api.delete(&format!("configmaps/a?{query}")).await?.refused(422, "Invalid")?;
+    }
+    api.delete("configmaps/a?dryRun=All&dryRun=All&fieldManager=%00").await?.code(200)?;
+    api.get("configmaps/a").await?.code(200)?;
+    Ok(())
+}
+
+async fn timeouts_that_are_none_are_refused(api: &Api) -> Result<()> {
+    for wrong in ["x", "1", "-", ".s", "1x", "1%20s", "1h2%C3%A4", "3000000h", "99999999999999999999s", "%22"]
+    {
+        let path = format!("configmaps?timeout={wrong}");
+        api.post(&path, &config_map("a")).await?.refused(400, "BadRequest")?;
+        api.get(&path).await?.refused(400, "BadRequest")?;
+    }
+    for right in ["", "34s", "1.5m", "1h1m1s", "0"] {
+        api.get(&format!("configmaps?timeout={right}")).await?.code(200)?;
+    }
+    api.get("/nowhere?timeout=x").await?.refused(400, "BadRequest")?;
+    api.get("/version?timeout=x").await?.refused(400, "BadRequest")?;
+    api.get("configmaps?watch=1&timeout=x&timeoutSeconds=1").await?.code(200)?;
     Ok(())
 }
 
