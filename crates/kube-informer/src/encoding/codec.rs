@@ -127,6 +127,8 @@ impl Codec {
     /// Checks one object as it arrived: a whole document, or an item of a list, which may lack its type.
     /// Writes what is kept of it to `stored` (which is cleared first), and returns its metadata.
     ///
+    /// A JSON document that names another type is taken as it is: some aggregated APIs are not exact about it.
+    ///
     /// Everything that is kept is checked here, once: no later call on the stored bytes fails because of
     /// them.
     ///

@@ -32,6 +32,18 @@ impl fmt::Display for KeyRef<'_> {
     }
 }
 
+impl From<KeyRef<'_>> for ObjectKey {
+    fn from(key: KeyRef<'_>) -> Self {
+        key.to_key()
+    }
+}
+
+impl PartialEq<KeyRef<'_>> for ObjectKey {
+    fn eq(&self, other: &KeyRef<'_>) -> bool {
+        other == self
+    }
+}
+
 impl PartialEq<ObjectKey> for KeyRef<'_> {
     fn eq(&self, other: &ObjectKey) -> bool {
         self.namespace == other.namespace && self.name == other.name
@@ -121,6 +133,12 @@ impl PartialEq<str> for Uid {
     }
 }
 
+impl PartialEq<&str> for Uid {
+    fn eq(&self, other: &&str) -> bool {
+        self == *other
+    }
+}
+
 /// A resource version: of an object, of a list, of a bookmark.
 ///
 /// Versions are numbers, except where an aggregated API makes them otherwise. Numbers of one resource are ordered; of
@@ -200,6 +218,12 @@ impl PartialEq<str> for Version {
             VersionForm::Number(own) => number(other) == Some(*own),
             VersionForm::Text(text) => **text == *other,
         }
+    }
+}
+
+impl PartialEq<&str> for Version {
+    fn eq(&self, other: &&str) -> bool {
+        self == *other
     }
 }
 

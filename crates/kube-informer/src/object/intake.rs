@@ -125,7 +125,13 @@ impl Intake {
         bytes: &[u8],
         previous: impl FnOnce(KeyRef<'_>) -> Option<Object<K>>,
     ) -> Result<Object, DecodeError> {
-        let metadata = self.shared.codec.ingest(bytes, &mut self.stored)?;
+        let metadata = match self.shared.codec.ingest(bytes, &mut self.stored) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                trim(&mut self.stored);
+                return Err(error);
+            }
+        };
         let packed = match previous(KeyRef { namespace: &metadata.namespace, name: &metadata.name }) {
             Some(previous) => self.packer.pack_update(&previous.inner.packed, &self.stored),
             None => self.packer.pack(&self.stored),
@@ -145,9 +151,7 @@ impl Intake {
             shared: Arc::clone(&self.shared),
             slot: Default::default(),
         };
-        if self.stored.capacity() > MOST_SCRATCH {
-            self.stored = Vec::new();
-        }
+        trim(&mut self.stored);
         Ok(Object::of(inner))
     }
 
@@ -198,6 +202,12 @@ impl Intake {
             kept_views: views.kept_views,
             kept_view_bytes: views.kept_bytes,
         }
+    }
+}
+
+fn trim(scratch: &mut Vec<u8>) {
+    if scratch.capacity() > MOST_SCRATCH {
+        *scratch = Vec::new();
     }
 }
 
