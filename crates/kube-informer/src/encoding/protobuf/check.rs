@@ -70,6 +70,12 @@ fn message(
         if plan.is_some_and(|plan| plan.drops(entry.number)) {
             continue;
         }
+        // By far the most, and nothing to look into.
+        if let (Shape::One | Shape::Pointer, Kind::String | Kind::Bytes, Wire::Bytes(_)) =
+            (field.shape, field.kind, entry.value)
+        {
+            continue;
+        }
         let below = plan.and_then(|plan| plan.below(entry.number));
         // Where the values stand that are objects or arrays.
         let depth = match field.shape {
@@ -100,8 +106,6 @@ fn message(
                 while packed_number(field.kind, &mut packed).map_err(within(bytes, numbers))?.is_some() {}
                 Order::Canonical
             }
-            // By far the most, and nothing to look into.
-            (_, Wire::Bytes(_)) if matches!(field.kind, Kind::String | Kind::Bytes) => Order::Canonical,
             _ => value(field.kind, &entry, bytes, below, depth)?,
         };
         if order == Order::Other {

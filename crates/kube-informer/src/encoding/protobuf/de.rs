@@ -31,7 +31,7 @@ pub(super) fn document<'de, S: DeserializeSeed<'de>>(
 ) -> Result<S::Value, ViewError> {
     let context = Context::new(bytes);
     let (kind, data) = (Kind::Message(root.message), Data::Root(root, bytes));
-    seed.deserialize(Value { context: &context, kind, data, plan, depth: 0 })
+    seed.deserialize(&mut Value { context: &context, kind, data, plan, depth: 0 })
 }
 
 fn visit_text<'de, V: Visitor<'de>>(text: Cow<'de, str>, visitor: V) -> Result<V::Value, ViewError> {
@@ -41,7 +41,8 @@ fn visit_text<'de, V: Visitor<'de>>(text: Cow<'de, str>, visitor: V) -> Result<V
     }
 }
 
-impl<'de> Deserializer<'de> for Value<'de, '_> {
+/// By reference: a value is larger than what is read of it, and goes through many hands.
+impl<'de> Deserializer<'de> for &mut Value<'de, '_> {
     type Error = ViewError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
@@ -52,7 +53,7 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
             Plain::Unsigned(value) => visitor.visit_u64(value),
             Plain::Float(value) => visitor.visit_f64(value),
             Plain::Text(text) => visit_text(text, visitor),
-            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)?),
+            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)),
             Plain::Array(mut items) => visitor.visit_seq(&mut items),
         }
     }
@@ -185,7 +186,7 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
         match self.plain()? {
-            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)?),
+            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)),
             other => Err(other.mismatch(&visitor)),
         }
     }
@@ -208,7 +209,7 @@ impl<'de> Deserializer<'de> for Value<'de, '_> {
         match self.plain()? {
             Plain::Text(text) => visitor.visit_enum(de::value::CowStrDeserializer::new(text)),
             Plain::Object(object) => {
-                visitor.visit_enum(de::value::MapAccessDeserializer::new(Entries::new(object)?))
+                visitor.visit_enum(de::value::MapAccessDeserializer::new(Entries::new(object)))
             }
             other => Err(other.mismatch(&visitor)),
         }

@@ -97,11 +97,12 @@ pub(super) enum Object<'de, 'c> {
 }
 
 impl<'de, 'c> Value<'de, 'c> {
-    pub(super) fn plain(self) -> Result<Plain<'de, 'c>, ViewError> {
-        let Self { context, kind, data, plan, depth } = self;
+    /// To be asked once: embedded JSON is given away.
+    pub(super) fn plain(&mut self) -> Result<Plain<'de, 'c>, ViewError> {
+        let Self { context, kind, plan, depth, .. } = *self;
         if depth >= VIEW_DEPTH
             && let Data::Root(_, bytes) | Data::List(bytes) | Data::Map(bytes) | Data::One(Wire::Bytes(bytes)) =
-                data
+                self.data
         {
             let fault = Fault::TooDeep { limit: MAX_DEPTH };
             return Err(context.locate(bytes, DecodeError::new(fault, 0, "fewer levels")));
@@ -112,14 +113,14 @@ impl<'de, 'c> Value<'de, 'c> {
             Ok(Plain::Object(Object::Message { context, message, bytes, head, plan, depth }))
         };
         let list = |kind, bytes: &'de [u8]| Ok(Plain::Array(Items::new(context, kind, bytes, depth)));
-        let wire = match data {
+        let wire = match &mut self.data {
             Data::Null => return Ok(Plain::Null),
             Data::EmptyList => return list(kind, &[]),
             Data::Root(root, bytes) => return object(root.message, bytes, Some(root)),
             Data::List(bytes) => return list(kind, bytes),
             Data::Map(bytes) => return Ok(Plain::Object(Object::Map { context, kind, bytes, depth })),
-            Data::Json(value) => return Ok(Plain::from_json(context, value)),
-            Data::One(wire) => wire,
+            Data::Json(value) => return Ok(Plain::from_json(context, std::mem::take(value))),
+            Data::One(wire) => *wire,
         };
         Ok(match (kind, wire) {
             (Kind::String, Wire::Bytes(bytes)) => Plain::Text(text::string(bytes)),

@@ -37,6 +37,8 @@ struct Walk<'de, 'c> {
     head: Option<&'static Root>,
     head_keys: u8,
     current: Level<'de, 'c>,
+    /// Whether the first entry has been read.
+    begun: bool,
     /// Messages that are nested on the wire and flat in JSON, around the current one.
     outer: Vec<Level<'de, 'c>>,
     depth: usize,
@@ -55,13 +57,14 @@ struct Level<'de, 'c> {
 }
 
 impl<'de, 'c> Entries<'de, 'c> {
-    pub(super) fn new(object: Object<'de, 'c>) -> Result<Self, ViewError> {
+    pub(super) fn new(object: Object<'de, 'c>) -> Self {
         let source = match object {
             Object::Message { context, message, bytes, head, plan, depth } => Source::Message(Walk {
                 context,
                 head,
                 head_keys: 0,
-                current: Level::new(context, message, bytes, plan)?,
+                current: Level::new(message, bytes, plan),
+                begun: false,
                 outer: Vec::new(),
                 depth,
             }),
@@ -70,7 +73,7 @@ impl<'de, 'c> Entries<'de, 'c> {
             }
             Object::Json { context, map } => Source::Json { context, fields: map.into_iter() },
         };
-        Ok(Self { source, value: None, name: Cow::Borrowed("") })
+        Self { source, value: None, name: Cow::Borrowed("") }
     }
 
     /// The next key; its value is put aside.
@@ -112,16 +115,10 @@ impl<'de, 'c> Entries<'de, 'c> {
 }
 
 impl<'de, 'c> Level<'de, 'c> {
-    fn new(
-        context: &'c Context,
-        message: &'static Message,
-        bytes: &'de [u8],
-        plan: Option<&'c Node>,
-    ) -> Result<Self, ViewError> {
+    /// Before its first entry is read.
+    fn new(message: &'static Message, bytes: &'de [u8], plan: Option<&'c Node>) -> Self {
         let reader = Reader::new(bytes);
-        let mut level = Self { message, fields: message.fields(), reader, entry: None, last: 0, plan };
-        level.read(context)?;
-        Ok(level)
+        Self { message, fields: message.fields(), reader, entry: None, last: 0, plan }
     }
 
     #[inline(always)]
@@ -179,6 +176,10 @@ impl<'de, 'c> Walk<'de, 'c> {
             let data = Data::One(Wire::Bytes(text.as_bytes()));
             *to = Some(Value { context, kind: Kind::String, data, plan: None, depth });
             return Ok(Some(name));
+        }
+        if !self.begun {
+            self.current.read(context)?;
+            self.begun = true;
         }
         loop {
             let level = &mut self.current;
@@ -261,7 +262,8 @@ impl<'de, 'c> Walk<'de, 'c> {
     /// Goes on with the fields of a message that is nested on the wire and flat in JSON.
     fn embed(&mut self, field: &Field, bytes: &'de [u8], plan: Option<&'c Node>) -> Result<(), ViewError> {
         let Kind::Message(id) = field.kind else { return Ok(()) };
-        let inner = Level::new(self.context, schema::message(id), bytes, plan)?;
+        let mut inner = Level::new(schema::message(id), bytes, plan);
+        inner.read(self.context)?;
         self.outer.push(std::mem::replace(&mut self.current, inner));
         Ok(())
     }
@@ -278,7 +280,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ViewError> {
-        match self.value.take() {
+        match &mut self.value {
             Some(value) => seed
                 .deserialize(value)
                 .map_err(|error| error.within(std::mem::take(&mut self.name).into_owned())),
@@ -367,9 +369,9 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ViewError> {
         match self.step()? {
-            Some(value) => {
+            Some(mut value) => {
                 let index = self.given - 1;
-                seed.deserialize(value).map(Some).map_err(|error| error.within(index.to_string()))
+                seed.deserialize(&mut value).map(Some).map_err(|error| error.within(index.to_string()))
             }
             None => Ok(None),
         }
