@@ -145,7 +145,10 @@ impl Handler {
         }
         // From here on a body is JSON, whatever it came as.
         let json = match content_type(&parts.headers).as_str() {
-            protobuf::MEDIA_TYPE if !body.is_empty() => Some(protobuf::read(body)?.to_string().into()),
+            // There are no patches in protobuf.
+            protobuf::MEDIA_TYPE if !body.is_empty() && parts.method != Method::PATCH => {
+                Some(protobuf::read(body)?.to_string().into())
+            }
             _ => None,
         };
         let body = json.as_ref().unwrap_or(body);
@@ -157,10 +160,18 @@ impl Handler {
     }
 }
 
-/// The media type of a request's body, without parameters.
+/// The media type of a request's body, without parameters. Where those are malformed, it is none that is known.
 fn content_type(headers: &http::HeaderMap) -> String {
     let header = headers.get(CONTENT_TYPE).and_then(|h| h.to_str().ok()).unwrap_or_default();
-    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    let (media_type, parameters) = header.split_once(';').unwrap_or((header, ""));
+    // One semicolon may stand at the end.
+    let mut all = parameters.split(';').map(str::trim);
+    let well_formed = parameters.trim().is_empty()
+        || all.all(|one| one.split_once('=').is_some_and(|(name, _)| !name.trim().is_empty()));
+    match well_formed {
+        true => media_type.trim().to_ascii_lowercase(),
+        false => header.to_owned(),
+    }
 }
 
 /// Writes the headers; compresses where that is wanted and worth it.

@@ -156,7 +156,14 @@ impl At<'_> {
         match content_type(self.asked.headers).as_str() {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
             "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
-            "application/strategic-merge-patch+json" if !custom => Ok(Patch::Strategic(json()?)),
+            "application/strategic-merge-patch+json" if !custom => {
+                let mut patch: Value = json()?;
+                // Which type it is, the path says: nobody looks at what the patch says.
+                if let Some(fields) = patch.as_object_mut() {
+                    fields.retain(|key, _| key != "kind" && key != "apiVersion");
+                }
+                Ok(Patch::Strategic(patch))
+            }
             "application/apply-patch+yaml" => Err(ApiError::unsupported_media_type(
                 "server-side apply is not supported by this embedded server: use a merge, strategic merge or JSON patch",
             )),

@@ -17,6 +17,7 @@ scenarios![
     strategic_lists_follow_the_order_that_is_asked_for,
     strategic_merge_of_ports_finalizers_and_conditions,
     malformed_strategic_patches_are_refused,
+    a_strategic_patch_does_not_say_what_the_type_is,
     a_patch_with_an_old_version_conflicts,
     a_patch_of_a_missing_object_is_not_found,
     a_patch_in_an_unknown_format_is_refused,
@@ -418,6 +419,18 @@ async fn an_empty_patch_body_is_refused(api: &Api) -> Result<()> {
     for format in ["merge", "strategic-merge", "json"] {
         let media = format!("application/{format}-patch+json");
         api.send(Method::PATCH, "configmaps/a", &[("content-type", &media)], "").await?;
+    }
+    Ok(())
+}
+
+async fn a_strategic_patch_does_not_say_what_the_type_is(api: &Api) -> Result<()> {
+    api.post("configmaps", &config_map("a")).await?.code(201)?;
+    for patch in [
+        json!({ "kind": "Pod" }),
+        json!({ "apiVersion": "v3" }),
+        json!({ "kind": null, "data": { "k": "v" } }),
+    ] {
+        api.patch("configmaps/a", "strategic-merge", &patch).await?.code(200)?;
     }
     Ok(())
 }

@@ -142,6 +142,11 @@ async fn bodies_in_other_formats_are_refused(api: &Api) -> Result<()> {
         "application/json;stream=watch",
         "application/jsonp",
         "multipart/form-data",
+        "application/json;",
+        "application/json;;",
+        "application/json;x",
+        "application/json;=x",
+        "application/json; x=1",
     ] {
         let answer = api
             .unrecorded(Method::POST, "configmaps?dryRun=All", &[("content-type", media)], body.clone())
@@ -153,6 +158,9 @@ async fn bodies_in_other_formats_are_refused(api: &Api) -> Result<()> {
     let deleted =
         api.unrecorded(Method::DELETE, "configmaps/a", &[("content-type", "text/plain")], "{}").await?;
     api.note("deleted as text", deleted.verdict());
+    let protobuf = [("content-type", "application/vnd.kubernetes.protobuf")];
+    let patched = api.unrecorded(Method::PATCH, "configmaps/a", &protobuf, "k8s\0").await?;
+    api.note("patched as protobuf", patched.verdict());
     Ok(())
 }
 

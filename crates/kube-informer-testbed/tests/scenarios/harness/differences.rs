@@ -137,7 +137,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     at("parts_that_only_a_node_can_serve", "ephemeralcontainers/value", NO_NODE),
     at("parts_that_only_a_node_can_serve", "resize/value", NO_NODE),
     at("answers_that_are_not_spoken_are_refused", "18 GET configmaps/a/body/message", NO_YAML),
-    at("bodies_in_other_formats_are_refused", "09 PUT configmaps/a/body/message", NO_YAML),
+    at("bodies_in_other_formats_are_refused", "14 PUT configmaps/a/body/message", NO_YAML),
     at("numbers_out_of_range_are_refused", "03 POST apps/v1:deployments?dryRun=All/body/message", NUMBERS),
     at("numbers_out_of_range_are_refused", "04 POST apps/v1:deployments?dryRun=All/body/message", NUMBERS),
     at("numbers_out_of_range_are_refused", "07 POST apps/v1:deployments?dryRun=All/body", NUMBERS),
