@@ -68,26 +68,21 @@ fn date_time(out: &mut String, seconds: i64) {
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     if (0..10_000).contains(&year) {
         // Written by hand: every pod has a dozen of them.
-        push_two(out, year / 100);
-        for (before, value) in
-            [("", year % 100), ("-", month), ("-", day), ("T", hour), (":", minute), (":", second)]
-        {
-            out.push_str(before);
-            push_two(out, value);
+        let mut text = *b"0000-00-00T00:00:00";
+        let pairs =
+            [(0, year / 100), (2, year % 100), (5, month), (8, day), (11, hour), (14, minute), (17, second)];
+        for (at, value) in pairs {
+            // Each value is below 100, and each place is within the text.
+            text[at] = b'0' + (value / 10) as u8;
+            text[at + 1] = b'0' + (value % 10) as u8;
         }
+        out.push_str(std::str::from_utf8(&text).unwrap_or_default());
     } else {
         // Go's four digits do not count the sign.
         let sign = if year < 0 { "-" } else { "" };
         let year = year.unsigned_abs();
         let _ = write!(out, "{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
     }
-}
-
-/// Two digits.
-fn push_two(out: &mut String, value: i64) {
-    let digit = |value: i64| char::from(b'0' + (value % 10) as u8);
-    out.push(digit(value / 10));
-    out.push(digit(value));
 }
 
 /// Year, month and day of a number of days since 1970 (the proleptic Gregorian calendar, in eras of 400 years).

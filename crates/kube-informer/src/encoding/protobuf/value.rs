@@ -59,7 +59,8 @@ pub(super) enum Data<'de> {
     List(&'de [u8]),
     Map(&'de [u8]),
     /// From embedded JSON.
-    Json(serde_json::Value),
+    /// Boxed: it is rare, and all others are smaller.
+    Json(Box<serde_json::Value>),
 }
 
 /// One value, as JSON has it.
@@ -119,7 +120,7 @@ impl<'de, 'c> Value<'de, 'c> {
             Data::Root(root, bytes) => return object(root.message, bytes, Some(root)),
             Data::List(bytes) => return list(kind, bytes),
             Data::Map(bytes) => return Ok(Plain::Object(Object::Map { context, kind, bytes, depth })),
-            Data::Json(value) => return Ok(Plain::from_json(context, std::mem::take(value))),
+            Data::Json(value) => return Ok(Plain::from_json(context, std::mem::take(&mut **value))),
             Data::One(wire) => *wire,
         };
         Ok(match (kind, wire) {
@@ -161,7 +162,8 @@ impl<'de, 'c> Value<'de, 'c> {
                 | Kind::SchemaOrArray(_)
                 | Kind::SchemaOrStringArray(_),
             ) => self.is_special_null(bytes),
-            (Data::Null | Data::Json(serde_json::Value::Null), _) => Ok(true),
+            (Data::Null, _) => Ok(true),
+            (Data::Json(value), _) => Ok(value.is_null()),
             _ => Ok(false),
         }
     }

@@ -105,7 +105,7 @@ impl<'de, 'c> Entries<'de, 'c> {
             }
             Source::Json { context, fields } => {
                 let Some((key, value)) = fields.next() else { return Ok(None) };
-                let (kind, data) = (Kind::Raw, Data::Json(value));
+                let (kind, data) = (Kind::Raw, Data::Json(Box::new(value)));
                 self.value = Some(Value { context, kind, data, plan: None, depth: 0 });
                 self.name = Cow::Owned(key.clone());
                 Ok(Some(Cow::Owned(key)))
@@ -329,7 +329,7 @@ impl<'de, 'c> Items<'de, 'c> {
         self.given += 1;
         let (kind, reader, number, packed) = match &mut self.source {
             ItemSource::Json(items) => {
-                return Ok(items.next().and_then(|item| value(Kind::Raw, Data::Json(item))));
+                return Ok(items.next().and_then(|item| value(Kind::Raw, Data::Json(Box::new(item)))));
             }
             ItemSource::Entries { kind, reader, number, packed } => (*kind, reader, number, packed),
         };
