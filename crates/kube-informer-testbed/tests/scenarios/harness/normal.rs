@@ -62,6 +62,8 @@ struct Place {
     list: bool,
     /// Inside the cells of a table's row.
     cells: bool,
+    /// Inside a bookmark: there, even the object in a table's row has a version of the collection.
+    bookmark: bool,
 }
 
 #[derive(Default)]
@@ -149,7 +151,7 @@ impl Words<'_> {
     }
 
     fn replace_in(&self, map: &mut serde_json::Map<String, Value>, place: Place) {
-        let bookmark = map.get("type").is_some_and(|t| t == "BOOKMARK");
+        let bookmark = place.bookmark || map.get("type").is_some_and(|t| t == "BOOKMARK");
         let collection = is_collection(map);
         // Keys may hold the scenario's unique word, too.
         let entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
@@ -183,7 +185,7 @@ impl Words<'_> {
                 "metadata" => self.replace(&mut value, Place { list: collection || place.list, ..place }),
                 "items" => self.replace(&mut value, Place::default()),
                 // A row of a table holds an object, not a collection.
-                "object" => self.replace(&mut value, Place { list: bookmark, cells: false }),
+                "object" => self.replace(&mut value, Place { list: bookmark, cells: false, bookmark }),
                 "cells" => self.replace(&mut value, Place { cells: true, ..place }),
                 _ => self.replace(&mut value, place),
             }
