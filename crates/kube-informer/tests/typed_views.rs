@@ -172,9 +172,14 @@ fn without_types_of_templates(shown: &mut Value) {
     }
 }
 
-async fn get(endpoint: &Endpoint, path: &str, accept: &'static str) -> Bytes {
+/// `None` where the server itself has collected it, as it does with candidates that do not renew.
+async fn get(endpoint: &Endpoint, path: &str, accept: &'static str) -> Option<Bytes> {
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-    endpoint.request(Method::GET, path, headers, "").await.unwrap().success().unwrap().body
+    let answer = endpoint.request(Method::GET, path, headers, "").await.unwrap();
+    if answer.status.as_u16() == 404 && path.contains("/leasecandidates/") {
+        return None;
+    }
+    Some(answer.success().unwrap().body)
 }
 
 #[tokio::test]
@@ -194,6 +199,10 @@ async fn every_type_reads_the_same_from_both_encodings_of_the_real_server() {
         for _ in 0..ATTEMPTS {
             let protobuf = get(&endpoint, &object.path, "application/vnd.kubernetes.protobuf").await;
             let json = get(&endpoint, &object.path, "application/json").await;
+            let (Some(protobuf), Some(json)) = (protobuf, json) else {
+                result = Ok(Some(Value::Null));
+                break;
+            };
             result = compare(&protobuf, &json);
             if result.is_ok() {
                 break;
