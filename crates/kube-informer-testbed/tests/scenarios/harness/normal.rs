@@ -3,7 +3,8 @@
 //! - The scenario's unique word becomes `UNIQUE`.
 //! - UIDs become `uid-1`, `uid-2`, … in the order in which they appear: who is who stays visible.
 //! - Versions of objects become `v1`, `v2`, … in their numeric order: what is newer than what stays visible.
-//!   Versions of lists and bookmarks become `list@N`: not older than `vN`, older than the next.
+//!   Versions of lists and bookmarks become `list@N`: not older than `vN`, older than the next. Inside texts
+//!   both become `vN`.
 //! - Times of this run, random suffixes of generated names, continue tokens, issued tokens, ages in tables,
 //!   allocated addresses and ports and the servers' own addresses become words.
 //! - The whole object that a message about a patch quotes becomes a word; it shows the order of Go's fields.
@@ -228,8 +229,10 @@ impl Words<'_> {
         let text = ADDRESS.replace_all(&text, "ADDRESS");
         let text = OWN_ADDRESS.replace_all(&text, "SERVER");
         let text = VERSION.replace_all(&text, |found: &Captures<'_>| {
-            let number = found[2].parse().unwrap_or_default();
-            format!("{}{}", &found[1], self.version(number, !self.versions.contains(&number)))
+            let number: u64 = found[2].parse().unwrap_or_default();
+            // Whose version it is cannot be seen here, and that of a list may happen to be that of an object:
+            // only its place in the order is told.
+            format!("{}v{}", &found[1], self.versions.range(..=number).count())
         });
         text.into_owned()
     }
