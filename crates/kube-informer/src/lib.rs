@@ -15,6 +15,9 @@ pub mod encoding;
 // What is kept: one version of one object.
 pub mod object;
 
+// Which one: group, version, plural, kind.
+pub mod resource;
+
 // Who asks the server: lists, watches, resumes.
 #[cfg_attr(not(test), expect(dead_code, reason = "the informer will start them"))]
 mod reflector;
