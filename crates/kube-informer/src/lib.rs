@@ -18,6 +18,10 @@ pub mod object;
 // Which one: group, version, plural, kind.
 pub mod resource;
 
+// Whom to ask, and as whom.
+#[allow(dead_code, reason = "the informer will use it")]
+pub mod connect;
+
 // Who asks the server: lists, watches, resumes.
 #[cfg_attr(not(test), expect(dead_code, reason = "the informer will start them"))]
 mod reflector;

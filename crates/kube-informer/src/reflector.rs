@@ -30,7 +30,7 @@ use self::liveness::Liveness;
 use self::request::{Freshness, Target};
 use self::stream::Watch;
 use self::transport::Transport;
-use crate::encoding::{Codec, DecodeError, Encoding, ObjectKey};
+use crate::encoding::{DecodeError, Encoding, ObjectKey};
 use crate::object::{Intake, KeyRef, Object, Version};
 
 // What goes wrong, and when to try again.
@@ -129,7 +129,8 @@ pub(crate) struct Server {
 pub(crate) struct Settings {
     /// How long a request or a list may be silent.
     pub(crate) patience: Duration,
-    /// The shortest time after which the server ends a watch; it is between this and twice as long.
+    /// The shortest time after which the server ends a watch; it is between this and twice as long, and never longer
+    /// than [`LONGEST_WATCH`].
     pub(crate) watch_timeout: Duration,
     /// Items of a page.
     pub(crate) page: u32,
@@ -153,6 +154,9 @@ impl Default for Settings {
         }
     }
 }
+
+/// No watch is asked to last longer, whatever the settings are. Connections are given up after more silence than that.
+pub(crate) const LONGEST_WATCH: Duration = Duration::from_secs(1_800);
 
 /// See the module.
 pub(crate) struct Reflector<T, S> {
@@ -210,17 +214,19 @@ struct Staged {
 }
 
 impl<T: Transport, S: Sink> Reflector<T, S> {
+    /// The intakes make the objects of what comes: their codecs must be of [`Form::kind`](request::Form::kind).
+    /// Protobuf is asked for where there is an intake for it.
     pub(crate) fn new(
         target: Target,
         transport: T,
         sink: S,
         server: Arc<Server>,
-        json: Codec,
-        protobuf: Option<Codec>,
+        json: Intake,
+        protobuf: Option<Intake>,
         settings: Settings,
     ) -> Self {
         let backoff = Backoff::new(settings.backoff);
-        let intakes = Intakes { json: Intake::new(json), protobuf: protobuf.map(Intake::new) };
+        let intakes = Intakes { json, protobuf };
         let state = State::Begin { freshness: Freshness::Any, why: Why::First };
         Self {
             target,
@@ -269,7 +275,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     /// After how long the server is to end a watch: not all watches at once.
     fn watch_timeout(&self) -> Duration {
-        self.settings.watch_timeout.mul_f64(1.0 + fastrand::f64())
+        self.settings.watch_timeout.mul_f64(1.0 + fastrand::f64()).min(LONGEST_WATCH)
     }
 
     /// Makes an object out of what came. Its previous version, where there is one, helps to keep it small.

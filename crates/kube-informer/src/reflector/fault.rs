@@ -112,14 +112,20 @@ pub(crate) async fn of_response(mut response: Response) -> Fault {
         }
     }
     let encoding = response.content_type.as_deref().and_then(Encoding::of_content_type);
-    let mut status = Status::read(encoding.unwrap_or(Encoding::Json), &bytes);
-    // A page of a proxy has no code of its own.
-    if status.code == 0 || encoding.is_none() {
-        status.code = response.status;
-    }
-    if let Some(after) = response.retry_after {
+    let mut fault = of_answer(response.status, encoding, &bytes);
+    if let (Fault::Status(status), Some(after)) = (&mut fault, response.retry_after) {
         status.details.retry_after_seconds =
             status.details.retry_after_seconds.max(u32::try_from(after.as_secs()).unwrap_or(u32::MAX));
+    }
+    fault
+}
+
+/// What an answer with an error code says, in an encoding or none. It is an error whatever its body is.
+pub(crate) fn of_answer(code: u16, encoding: Option<Encoding>, body: &[u8]) -> Fault {
+    let mut status = Status::read(encoding.unwrap_or(Encoding::Json), body);
+    // A page of a proxy has no code of its own.
+    if status.code == 0 || encoding.is_none() {
+        status.code = code;
     }
     Fault::Status(Box::new(status))
 }

@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::encoding::Encoding;
-
 /// One GET.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
@@ -19,8 +17,8 @@ pub(crate) struct Request {
     pub(crate) path: Cow<'static, str>,
     /// In the order in which they are sent.
     pub(crate) query: Vec<(&'static str, String)>,
-    /// What to ask for. The response may be in JSON all the same.
-    pub(crate) encoding: Encoding,
+    /// In which forms the response may be.
+    pub(crate) accept: &'static str,
 }
 
 impl Request {
@@ -93,7 +91,7 @@ mod tests {
     #[test]
     fn a_request_is_written_as_a_uri() {
         let query = vec![("labelSelector", "a in (b,c),d!=e f".to_owned()), ("watch", "1".to_owned())];
-        let request = Request { path: Cow::Borrowed("/api/v1/pods"), query, encoding: Encoding::Json };
+        let request = Request { path: Cow::Borrowed("/api/v1/pods"), query, accept: "application/json" };
         assert_eq!(request.uri(), "/api/v1/pods?labelSelector=a+in+%28b%2Cc%29%2Cd%21%3De+f&watch=1");
     }
 }

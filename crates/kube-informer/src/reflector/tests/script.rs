@@ -5,11 +5,13 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::encoding::Rules;
+use crate::encoding::{Codec, Rules};
 use crate::reflector::transport::{Body, Chunk, Failure, Request, Response};
+use crate::resource::Resource;
 
 /// What the server answers to one request.
 #[derive(Debug, Clone)]
@@ -131,14 +133,14 @@ impl Play {
 
     /// Plays until the reflector asks for more than there is, or the last answer hangs.
     pub(super) async fn run(self) -> Seen {
-        let target = Target { path: "/api/v1/pods".to_owned(), label_selector: None, field_selector: None };
+        let target = Target::all(Resource::of::<Pod>());
         let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
         let reflector = Reflector::new(
             target,
             Scripted(Arc::clone(&self.script)),
             Notebook(Arc::clone(&self.script)),
             Arc::default(),
-            codec,
+            Intake::new(codec),
             None,
             Settings::default(),
         );

@@ -1,0 +1,183 @@
+//! The server: where it is, who one is there, and one request after the other.
+//!
+//! Promised:
+//!
+//! 1. A [`Connection`] that is made here, and not out of somebody's client, has the timeouts and keepalives that watches
+//!    need: nothing is retried below the reflector, a dead peer is found, an idle watch is left alone.
+//! 2. Responses come as they are: never compressed, chunk by chunk, nothing is copied.
+//! 3. What fails says why, down to the last cause; that nobody listens is told from everything else.
+//! 4. Credentials that the server does not accept any more are read anew, from where they came, by one at a time.
+//!
+//! It holds no task of its own; what its client holds ends with the last clone.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use kube_client::client::Body;
+use kube_client::{Client, Config};
+
+use self::body::Stream;
+use crate::encoding::ServerVersion;
+use crate::reflector::transport::{Failure, Request, Response, Transport};
+
+// Where the server is, and who one is there.
+mod client;
+mod source;
+
+// One request.
+mod body;
+mod cause;
+mod fetch;
+mod retry_after;
+
+// What the server is.
+mod version;
+
+pub use self::source::{ConnectError, Source};
+
+/// A server, as somebody. Clones are the same connection.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    /// Which client the last request of this clone was sent with.
+    used: AtomicU64,
+}
+
+struct Shared {
+    current: RwLock<Current>,
+    origin: Origin,
+    /// Held by the one who reads the credentials anew.
+    reloading: tokio::sync::Mutex<()>,
+    version: OnceLock<ServerVersion>,
+}
+
+struct Current {
+    /// How many clients there were before this one.
+    number: u64,
+    client: Client,
+}
+
+/// Where the client came from, and comes from again.
+enum Origin {
+    /// From somebody who knows what to do about its credentials.
+    Client,
+    Config(Box<Config>),
+    Source(Source),
+}
+
+impl Connection {
+    /// A client as it is: with its retries, timeouts and credentials.
+    pub(crate) fn new(client: Client) -> Self {
+        Self::of(client, Origin::Client)
+    }
+
+    /// What a configuration says, with the timeouts and keepalives that watches need.
+    pub(crate) async fn from_config(config: Config) -> Result<Self, ConnectError> {
+        let client = client::build(config.clone()).await?;
+        Ok(Self::of(client, Origin::Config(Box::new(config))))
+    }
+
+    /// What the kubeconfig says, or, where there is none, the cluster that this process runs in.
+    pub(crate) async fn try_default() -> Result<Self, ConnectError> {
+        Self::from_source(Source::default()).await
+    }
+
+    /// What a source says.
+    pub(crate) async fn from_source(source: Source) -> Result<Self, ConnectError> {
+        let client = client::build(source.load().await?).await?;
+        Ok(Self::of(client, Origin::Source(source)))
+    }
+
+    fn of(client: Client, origin: Origin) -> Self {
+        let shared = Shared {
+            current: RwLock::new(Current { number: 0, client }),
+            origin,
+            reloading: tokio::sync::Mutex::default(),
+            version: OnceLock::new(),
+        };
+        Self { shared: Arc::new(shared), used: AtomicU64::new(0) }
+    }
+
+    /// The client in use, for what else is to be asked of the server. Another one takes its place when credentials are
+    /// read anew.
+    pub(crate) fn client(&self) -> Client {
+        self.current().1
+    }
+
+    fn current(&self) -> (u64, Client) {
+        let current = self.shared.current.read().unwrap_or_else(PoisonError::into_inner);
+        (current.number, current.client.clone())
+    }
+
+    /// Sends a GET.
+    async fn get(&self, uri: &str, accept: &str) -> Result<Response, Failure> {
+        let request = http::Request::get(uri)
+            .header(ACCEPT, accept)
+            // Else servers compress each event of a watch by itself.
+            .header(ACCEPT_ENCODING, "identity")
+            .body(Body::empty())
+            .map_err(|error| Failure { refused: false, message: format!("{uri}: {error}") })?;
+        let (number, client) = self.current();
+        self.used.fetch_max(number, Ordering::Relaxed);
+        let response = client.send(request).await.map_err(|error| cause::failure(&error))?;
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        Ok(Response {
+            status: response.status().as_u16(),
+            content_type: text(http::header::CONTENT_TYPE).map(str::to_owned),
+            retry_after: text(http::header::RETRY_AFTER).and_then(retry_after::read),
+            body: Box::new(Stream(response.into_body())),
+        })
+    }
+
+    async fn new_client(&self) -> Result<Client, ConnectError> {
+        let config = match &self.shared.origin {
+            Origin::Client => return Ok(self.client()),
+            Origin::Config(config) => Config::clone(config),
+            Origin::Source(source) => source.load().await?,
+        };
+        client::build(config).await
+    }
+}
+
+impl Transport for Connection {
+    async fn send(&self, request: Request) -> Result<Response, Failure> {
+        self.get(&request.uri(), request.accept).await
+    }
+
+    async fn reload_credentials(&self) {
+        if matches!(self.shared.origin, Origin::Client) {
+            return;
+        }
+        let _one = self.shared.reloading.lock().await;
+        // Many requests fail at once when a token expires. What was refused had been sent with an older client then.
+        if self.current().0 > self.used.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.new_client().await {
+            Ok(client) => {
+                let mut current = self.shared.current.write().unwrap_or_else(PoisonError::into_inner);
+                *current = Current { number: current.number + 1, client };
+            }
+            // What there is may be accepted again, and what there is to be read may be there later.
+            Err(error) => tracing::warn!(error = cause::chain(&error), "credentials cannot be read anew"),
+        }
+    }
+}
+
+impl Clone for Connection {
+    fn clone(&self) -> Self {
+        let used = AtomicU64::new(self.used.load(Ordering::Relaxed));
+        Self { shared: Arc::clone(&self.shared), used }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing of the credentials.
+        f.debug_struct("Connection").field("clients", &(self.current().0 + 1)).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

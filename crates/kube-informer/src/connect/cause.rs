@@ -1,0 +1,86 @@
+//! Why a request failed, in words, down to the last cause.
+
+use std::error::Error;
+use std::io;
+
+use crate::reflector::transport::Failure;
+
+/// What a failed request is to the reflector.
+pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
+    Failure { refused: is_refused(error), message: chain(error) }
+}
+
+/// The message of an error and of each of its causes, once each: many errors repeat what their cause says.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut out = error.to_string();
+    for cause in causes(error).skip(1) {
+        let text = cause.to_string();
+        if !out.contains(&text) {
+            out.push_str(": ");
+            out.push_str(&text);
+        }
+    }
+    if let Some((_, meaning)) = CERTIFICATES.iter().find(|(text, _)| out.contains(text)) {
+        out.push_str(" (");
+        out.push_str(meaning);
+        out.push(')');
+    }
+    out
+}
+
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    })
+}
+
+/// An error and its causes. Where an `io::Error` is a mere shell, what it holds is next: its own `source` would leave
+/// that out.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        held.map(|held| held as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}
+
+/// What rustls says of a certificate that it does not accept, and what that means to people.
+const CERTIFICATES: [(&str, &str); 4] = [
+    ("UnknownIssuer", "the server's certificate is signed by an authority that is not known here"),
+    ("not valid for name", "the server's certificate is for another name than it was asked for by"),
+    ("certificate expired", "the server's certificate has expired, or the clock here is wrong"),
+    ("certificate not valid yet", "the server's certificate is not valid yet, or the clock here is wrong"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    }
+
+    fn layer(text: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Layer {
+        Layer { text, source: source.into() }
+    }
+
+    #[test]
+    fn every_cause_is_told_once() {
+        let error = layer("request failed: no way", layer("no way", io::Error::other("the last cause")));
+        assert_eq!(chain(&error), "request failed: no way: the last cause");
+    }
+
+    #[test]
+    fn a_refusal_is_found_at_any_depth() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let inside = io::Error::other(layer("connect", refused));
+        assert!(failure(&layer("request", inside)).refused);
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert!(!failure(&layer("request", reset)).refused);
+    }
+}

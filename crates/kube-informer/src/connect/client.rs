@@ -1,0 +1,115 @@
+//! Clients whose connections suit watches.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Request;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube_client::client::{Body, ClientBuilder, ConfigExt};
+use kube_client::{Client, Config};
+use tower_service::Service;
+
+use super::ConnectError;
+use crate::reflector::LONGEST_WATCH;
+
+/// A peer that is gone without a word is found after this and some intervals.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_RETRIES: u32 = 3;
+
+/// How long a connection may be silent: longer than any watch lasts, for one may be idle all the time.
+const LONGEST_SILENCE: Duration = LONGEST_WATCH.saturating_add(Duration::from_secs(60));
+
+/// How long an unused connection is kept.
+const UNUSED: Duration = Duration::from_secs(60);
+
+/// Builds a client. Credentials may come from a program that takes its time: it does not hold up the runtime.
+pub(super) async fn build(config: Config) -> Result<Client, ConnectError> {
+    match tokio::task::spawn_blocking(move || build_now(tuned(config))).await {
+        Ok(client) => client.map_err(|error| ConnectError::Client(Box::new(error))),
+        Err(_) => Err(ConnectError::Interrupted),
+    }
+}
+
+/// What watches need. A client of kube-client's defaults retries below the reflector, which then does not know what
+/// happens, and waits for ever for a dead peer.
+fn tuned(mut config: Config) -> Config {
+    config.default_retry = false;
+    config.disable_compression = true;
+    let silence = config.read_timeout.unwrap_or_default();
+    config.read_timeout = Some(silence.max(LONGEST_SILENCE));
+    // The time that a connection was not in use is no silence of the server.
+    config.reset_reader_on_write = true;
+    trim_token(&mut config);
+    config
+}
+
+/// A token in a file may end with a new line, as kubectl takes it and no header does. It is read once then, and again
+/// when it is not accepted any more; files without are looked at every minute.
+fn trim_token(config: &mut Config) {
+    let auth = &mut config.auth_info;
+    let (None, Some(file)) = (&auth.token, &auth.token_file) else { return };
+    // Where it cannot be read, the client says so.
+    let Ok(token) = std::fs::read_to_string(file) else { return };
+    if token.trim() != token {
+        auth.token = Some(token.trim().to_owned().into());
+    }
+}
+
+fn build_now(config: Config) -> Result<Client, kube_client::Error> {
+    if config.proxy_url.is_some() {
+        // A proxy is dialled in a way of its own, which kube-client knows; the keepalive is the proxy's.
+        return Client::try_from(config);
+    }
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_keepalive(Some(KEEPALIVE));
+    http.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    http.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(http)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+
+    let client = legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(UNUSED)
+        .build(connector);
+    let namespace = config.default_namespace.clone();
+    let builder = ClientBuilder::new(Boxed(client), namespace).with_layer(&config.extra_headers_layer()?);
+    Ok(match config.auth_layer()? {
+        Some(auth) => builder.with_layer(&auth).with_layer(&config.base_uri_layer()).build(),
+        None => builder.with_layer(&config.base_uri_layer()).build(),
+    })
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A service whose errors are boxed, as the layers above it want them.
+#[derive(Clone)]
+struct Boxed<S>(S);
+
+impl<S> Service<Request<Body>> for Boxed<S>
+where
+    S: Service<Request<Body>, Error: Into<BoxError>, Future: Send + 'static>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let response = self.0.call(request);
+        Box::pin(async move { response.await.map_err(Into::into) })
+    }
+}

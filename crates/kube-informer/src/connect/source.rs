@@ -1,0 +1,258 @@
+//! Where it is written which server to connect to, and as whom.
+//!
+//! A source can be read again: files that rotate are read anew when the server does not accept what they said.
+
+use std::path::{Path, PathBuf};
+
+use kube_client::Config;
+use kube_client::config::{
+    AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedCluster,
+    NamedContext,
+};
+
+/// Where it is written which server to connect to, and as whom.
+///
+/// ```
+/// use kube_informer::connect::Source;
+///
+/// // A program for people: their kubeconfig, and only else the cluster that it runs in.
+/// let default = Source::default();
+/// // One for clusters.
+/// let daemon = Source::in_cluster_first();
+/// // What `--context` and `--kubeconfig` say.
+/// let chosen = Source::file("/etc/informer/kubeconfig").context("staging");
+/// # let _ = (default, daemon, chosen);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    place: Place,
+    context: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Place {
+    #[default]
+    KubeconfigThenCluster,
+    ClusterThenKubeconfig,
+    Kubeconfig,
+    File(PathBuf),
+    Cluster(Option<InCluster>),
+}
+
+/// What a pod is given: the address in two variables, a folder with a token, a certificate authority and a namespace.
+#[derive(Debug, Clone)]
+pub(super) struct InCluster {
+    pub(super) host: String,
+    pub(super) port: String,
+    pub(super) folder: PathBuf,
+}
+
+/// There is no connection to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The kubeconfig is missing, or cannot be used.
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(#[source] Box<KubeconfigError>),
+    /// This process does not run in a cluster.
+    #[error("not in a cluster: {variable} is not set")]
+    NotInCluster {
+        /// The variable that every pod has.
+        variable: &'static str,
+    },
+    /// A file that every pod has is missing.
+    #[error("in a cluster, but {path} cannot be read")]
+    Mount {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is neither a kubeconfig nor a cluster that this process runs in.
+    #[error("{kubeconfig}; {in_cluster}")]
+    Neither {
+        /// What is wrong with the kubeconfig.
+        kubeconfig: Box<ConnectError>,
+        /// What is wrong with the cluster.
+        in_cluster: Box<ConnectError>,
+    },
+    /// The configuration makes no client, as where a certificate cannot be read or a program gives no credentials.
+    #[error("no client can be made of the configuration: {0}")]
+    Client(#[source] Box<kube_client::Error>),
+    /// The runtime is shutting down.
+    #[error("interrupted: the runtime is shutting down")]
+    Interrupted,
+}
+
+/// Where pods find what they are given.
+const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const HOST: &str = "KUBERNETES_SERVICE_HOST";
+const PORT: &str = "KUBERNETES_SERVICE_PORT";
+
+impl Source {
+    /// The cluster that this process runs in; where it runs in none, the kubeconfig.
+    #[must_use]
+    pub fn in_cluster_first() -> Self {
+        Self { place: Place::ClusterThenKubeconfig, context: None }
+    }
+
+    /// The cluster that this process runs in.
+    #[must_use]
+    pub fn in_cluster() -> Self {
+        Self { place: Place::Cluster(None), context: None }
+    }
+
+    /// The kubeconfig: the files that `KUBECONFIG` names, or the one in the home folder.
+    #[must_use]
+    pub fn kubeconfig() -> Self {
+        Self { place: Place::Kubeconfig, context: None }
+    }
+
+    /// One kubeconfig file.
+    #[must_use]
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { place: Place::File(path.into()), context: None }
+    }
+
+    /// A context of the kubeconfig. Without, it is the current one. Who asks for a context does not get the cluster that
+    /// the process runs in.
+    #[must_use]
+    pub fn context(mut self, name: impl Into<String>) -> Self {
+        self.context = Some(name.into());
+        self.place = match self.place {
+            Place::File(path) => Place::File(path),
+            _ => Place::Kubeconfig,
+        };
+        self
+    }
+
+    /// A pod's mount, wherever it is.
+    #[cfg(test)]
+    pub(super) fn mounted(in_cluster: InCluster) -> Self {
+        Self { place: Place::Cluster(Some(in_cluster)), context: None }
+    }
+
+    /// What it says now.
+    pub(super) async fn load(&self) -> Result<Config, ConnectError> {
+        match &self.place {
+            Place::Kubeconfig => self.read(Kubeconfig::read).await,
+            Place::File(path) => self.read(|| Kubeconfig::read_from(path)).await,
+            Place::Cluster(Some(in_cluster)) => in_cluster.load().await,
+            Place::Cluster(None) => InCluster::here()?.load().await,
+            Place::KubeconfigThenCluster => match self.read(Kubeconfig::read).await {
+                Err(ConnectError::Kubeconfig(error)) if is_absent(&error) => match here().await {
+                    Ok(config) => Ok(config),
+                    Err(in_cluster) => Err(neither(ConnectError::Kubeconfig(error), in_cluster)),
+                },
+                result => result,
+            },
+            Place::ClusterThenKubeconfig => match here().await {
+                Ok(config) => Ok(config),
+                Err(in_cluster) => {
+                    self.read(Kubeconfig::read).await.map_err(|error| neither(error, in_cluster))
+                }
+            },
+        }
+    }
+
+    async fn read(
+        &self,
+        read: impl FnOnce() -> Result<Kubeconfig, KubeconfigError>,
+    ) -> Result<Config, ConnectError> {
+        let error = |error| ConnectError::Kubeconfig(Box::new(error));
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        Config::from_custom_kubeconfig(read().map_err(error)?, &options).await.map_err(error)
+    }
+}
+
+/// Whether there is none, and not one that is wrong: what is wrong is to be told, not to be gone around.
+fn is_absent(error: &KubeconfigError) -> bool {
+    match error {
+        KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet => true,
+        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+fn neither(kubeconfig: ConnectError, in_cluster: ConnectError) -> ConnectError {
+    ConnectError::Neither { kubeconfig: Box::new(kubeconfig), in_cluster: Box::new(in_cluster) }
+}
+
+async fn here() -> Result<Config, ConnectError> {
+    InCluster::here()?.load().await
+}
+
+impl InCluster {
+    fn here() -> Result<Self, ConnectError> {
+        let read = |variable| std::env::var(variable).map_err(|_| ConnectError::NotInCluster { variable });
+        Ok(Self { host: read(HOST)?, port: read(PORT)?, folder: PathBuf::from(MOUNT) })
+    }
+
+    /// A mount is a kubeconfig in other words.
+    async fn load(&self) -> Result<Config, ConnectError> {
+        let path = |name: &str| self.folder.join(name);
+        let (authority, token) = (path("ca.crt"), path("token"));
+        for path in [&authority, &token] {
+            read_mounted(path)?;
+        }
+        // Not every pod's token is of a namespace.
+        let namespace = std::fs::read_to_string(path("namespace")).ok();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let name = "in-cluster".to_owned();
+        let cluster = Cluster {
+            server: Some(self.url()),
+            certificate_authority: Some(text(&authority)),
+            ..Cluster::default()
+        };
+        let user = AuthInfo { token_file: Some(text(&token)), ..AuthInfo::default() };
+        let context = Context {
+            cluster: name.clone(),
+            user: Some(name.clone()),
+            namespace: namespace.map(|namespace| namespace.trim().to_owned()),
+            ..Context::default()
+        };
+        let kubeconfig = Kubeconfig {
+            clusters: vec![NamedCluster {
+                name: name.clone(),
+                cluster: Some(cluster),
+                ..NamedCluster::default()
+            }],
+            auth_infos: vec![NamedAuthInfo {
+                name: name.clone(),
+                auth_info: Some(user),
+                ..NamedAuthInfo::default()
+            }],
+            contexts: vec![NamedContext {
+                name: name.clone(),
+                context: Some(context),
+                ..NamedContext::default()
+            }],
+            current_context: Some(name),
+            ..Kubeconfig::default()
+        };
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let mut config = config.map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;
+        // The authority rotates, too.
+        config.root_cert_file = Some(authority);
+        // The way to one's own cluster leads through no proxy.
+        config.proxy_url = None;
+        Ok(config)
+    }
+
+    fn url(&self) -> String {
+        // An address with colons is written in brackets.
+        let host = match self.host.parse::<std::net::Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => self.host.clone(),
+        };
+        format!("https://{host}:{}", self.port)
+    }
+}
+
+fn read_mounted(path: &Path) -> Result<(), ConnectError> {
+    match std::fs::File::open(path) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(ConnectError::Mount { path: path.to_owned(), source }),
+    }
+}
