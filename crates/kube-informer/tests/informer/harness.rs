@@ -21,8 +21,8 @@ pub(crate) struct Place {
     pub(crate) endpoint: Endpoint,
     pub(crate) namespace: String,
     /// What ends with the test.
-    _server: Option<Server>,
-    _namespace: Option<Namespace>,
+    server: Option<Server>,
+    _own: Option<Namespace>,
 }
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
         std::fs::write(&file, &kubeconfig)?;
         let endpoint = Endpoint::new(Access::read(&file).await?)?;
         let namespace = "test".to_owned();
-        let place = Self { kubeconfig, endpoint, namespace, _server: Some(server), _namespace: None };
+        let place = Self { kubeconfig, endpoint, namespace, server: Some(server), _own: None };
         place.post("/api/v1/namespaces", &json!({ "metadata": { "name": "test" } })).await?;
         Ok(place)
     }
@@ -47,10 +47,15 @@ impl Place {
     /// The real server of this test run.
     pub(crate) async fn real(cluster: Cluster, test: &str) -> Result<Self> {
         let namespace = cluster.namespace(test).await?;
-        let kubeconfig = std::fs::read_to_string(cluster.kubeconfig())?;
+        let kubeconfig = std::fs::read_to_string(cluster.admin_kubeconfig())?;
         let endpoint = cluster.endpoint().clone();
         let name = namespace.name().to_owned();
-        Ok(Self { kubeconfig, endpoint, namespace: name, _server: None, _namespace: Some(namespace) })
+        Ok(Self { kubeconfig, endpoint, namespace: name, server: None, _own: Some(namespace) })
+    }
+
+    /// Whether it is kube-apiserver. The embedded server answers in JSON only.
+    pub(crate) fn is_real(&self) -> bool {
+        self.server.is_none()
     }
 
     /// A factory for it, as somebody who may do everything.
@@ -99,9 +104,10 @@ macro_rules! on_both {
         }
         mod real {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() -> anyhow::Result<()> {
+            async fn $name() {
                 let cluster = kube_informer_testbed::require!(kube_informer_testbed::cluster::Cluster::shared().await);
-                super::$name($crate::harness::Place::real(cluster, stringify!($name)).await?).await
+                let place = $crate::harness::Place::real(cluster, stringify!($name)).await.unwrap();
+                super::$name(place).await.unwrap();
             })*
         }
     };
