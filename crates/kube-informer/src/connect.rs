@@ -8,11 +8,14 @@
 //! 3. What fails says why, down to the last cause; that nobody listens is told from everything else.
 //! 4. Credentials that the server does not accept any more are read anew, from where they came, by one at a time.
 //!
+//! 5. A resource that is not served is gone only if that is proven.
+//!
 //! It holds no task of its own; what its client holds ends with the last clone.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use kube_client::client::Body;
@@ -20,7 +23,8 @@ use kube_client::{Client, Config};
 
 use self::body::Stream;
 use crate::encoding::ServerVersion;
-use crate::reflector::transport::{Failure, Request, Response, Transport};
+use crate::reflector::transport::{Absence, Failure, Request, Response, Transport};
+use crate::resource::Resource;
 
 // Where the server is, and who one is there.
 mod client;
@@ -32,9 +36,13 @@ mod cause;
 mod fetch;
 mod retry_after;
 
-// What the server is.
+// What the server is, and what it serves.
+mod absence;
+mod discovery;
+mod resolve;
 mod version;
 
+pub use self::resolve::{NotFound, ResolveError};
 pub use self::source::{ConnectError, Source};
 
 /// A server, as somebody. Clones are the same connection.
@@ -65,6 +73,9 @@ enum Origin {
     Config(Box<Config>),
     Source(Source),
 }
+
+/// How long it may take to read credentials anew: some come from programs, which may wait for somebody.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Connection {
     /// A client as it is: with its retries, timeouts and credentials.
@@ -154,7 +165,8 @@ impl Transport for Connection {
         if self.current().0 > self.used.load(Ordering::Relaxed) {
             return;
         }
-        match self.new_client().await {
+        let client = tokio::time::timeout(PATIENCE, self.new_client()).await;
+        match client.unwrap_or(Err(ConnectError::Slow(PATIENCE))) {
             Ok(client) => {
                 let mut current = self.shared.current.write().unwrap_or_else(PoisonError::into_inner);
                 *current = Current { number: current.number + 1, client };
@@ -162,6 +174,10 @@ impl Transport for Connection {
             // What there is may be accepted again, and what there is to be read may be there later.
             Err(error) => tracing::warn!(error = cause::chain(&error), "credentials cannot be read anew"),
         }
+    }
+
+    async fn absence(&self, resource: &Resource) -> Absence {
+        self.prove_absence(resource).await
     }
 }
 

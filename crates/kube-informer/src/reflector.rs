@@ -8,9 +8,12 @@
 //! 2. A watch resumes at the last version. A clean end is no reason to list. Expired versions, and any error but a refused
 //!    connection or 429, are.
 //! 3. Failures back off, and lists that fail do, too. `Retry-After` is honoured.
-//! 4. A resource that is not served proves nothing about its objects: they stay, and the sink is told.
+//! 4. A resource that is not served proves nothing about its objects: they stay, and the sink is told. Only where the
+//!    transport proves that the resource is gone, its objects are.
 //! 5. A dead watch is found; an idle one is left alone.
 //! 6. Versions that go back are found, and everything is listed anew.
+//!
+//! 16. Of all reflectors of a server, only some list at a time.
 //!
 //! An object that cannot be read is never lost without a word: what is known of it stays, it is reported, and it is read
 //! again with the next list.
@@ -22,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use self::backoff::{Backoff, BackoffSettings};
@@ -30,6 +34,7 @@ use self::liveness::Liveness;
 use self::request::{Freshness, Target};
 use self::stream::Watch;
 use self::transport::Transport;
+use self::upkeep::{Dictionaries, Upkeep};
 use crate::encoding::{DecodeError, Encoding, ObjectKey};
 use crate::object::{Intake, KeyRef, Object, Version};
 
@@ -41,6 +46,7 @@ mod recovery;
 
 // The states, one step each.
 mod listing;
+mod upkeep;
 mod watching;
 
 // What is asked, and of whom.
@@ -55,6 +61,9 @@ pub(crate) trait Sink: Send {
 
     /// What is known of an object.
     fn current(&self, key: KeyRef<'_>) -> Option<Object>;
+
+    /// All that is known of what this reflector has told.
+    fn held(&self) -> Vec<Object>;
 
     /// Hears how it goes.
     fn report(&self, report: Report);
@@ -84,6 +93,9 @@ pub(crate) enum Delta {
     RemoveKey(ObjectKey),
     /// Everything up to a version has been seen.
     Progress(Version),
+    /// Objects that are kept smaller from now on, and have not changed: each takes the place of what is known by its key
+    /// where that is of the same UID and version, and nobody is told.
+    Exchange(Vec<Object>),
 }
 
 /// How it goes.
@@ -91,14 +103,37 @@ pub(crate) enum Delta {
 pub(crate) enum Report {
     /// Everything is being listed.
     Listing(Why),
+    /// Everything was listed, and delivered.
+    Listed {
+        objects: usize,
+        encoding: Encoding,
+        /// Whether it was a streaming list.
+        streaming: bool,
+    },
     /// A watch is open: what is known is what there is.
-    Watching,
+    Watching { encoding: Encoding },
+    /// What came since the last time.
+    Received(Traffic),
     /// Something went wrong, and is tried again at a time.
     Failing { fault: Fault, remedy: Remedy, again: Duration },
     /// An object could not be read.
     Unreadable { key: Option<ObjectKey>, error: String },
     /// The resource is asked for in JSON from now on.
     TurnedToJson { error: String },
+    /// The resource is not served, and it is proven that it is gone: so are its objects.
+    Absent,
+    /// The resource is not served, and may be there all the same: its objects stay.
+    NotProvenAbsent { why: String },
+}
+
+/// What came from the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// Bytes of bodies.
+    pub(crate) bytes: u64,
+    /// Events and items, readable or not, without bookmarks.
+    pub(crate) objects: u64,
+    pub(crate) bookmarks: u64,
 }
 
 /// Why everything is listed.
@@ -118,10 +153,24 @@ pub(crate) enum Why {
     Encoding,
 }
 
-/// What is known of a server, by all reflectors of it.
-#[derive(Debug, Default)]
+/// What is known of a server, and shared, by all reflectors of it.
+#[derive(Debug)]
 pub(crate) struct Server {
     no_streaming_lists: AtomicBool,
+    lists: Arc<Semaphore>,
+}
+
+impl Server {
+    /// A server that is asked for so many lists at a time.
+    pub(crate) fn new(lists: usize) -> Self {
+        Self { no_streaming_lists: AtomicBool::new(false), lists: Arc::new(Semaphore::new(lists.max(1))) }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self::new(8)
+    }
 }
 
 /// How it is done.
@@ -158,6 +207,9 @@ impl Default for Settings {
 /// No watch is asked to last longer, whatever the settings are. Connections are given up after more silence than that.
 pub(crate) const LONGEST_WATCH: Duration = Duration::from_secs(1_800);
 
+/// Bytes of which the sink hears at the latest.
+const TOLD_AT: u64 = 64 << 10;
+
 /// See the module.
 pub(crate) struct Reflector<T, S> {
     target: Target,
@@ -177,6 +229,13 @@ pub(crate) struct Reflector<T, S> {
     unreadable: HashSet<ObjectKey>,
     /// Whether the credentials were read anew since the last success.
     reloaded: bool,
+    /// Whether it was told that the resource is gone.
+    absent: bool,
+    /// The turn to list, from the beginning of a list to its end.
+    turn: Option<OwnedSemaphorePermit>,
+    upkeep: Upkeep,
+    /// What came, and the sink has not heard of.
+    traffic: Traffic,
 }
 
 /// The makers of objects, by the encoding that comes.
@@ -199,8 +258,10 @@ enum State {
     Watching { watch: Watch },
     // ## Probe => (Connect | Begin | Pause)
     Probe,
-    // ## Pause => Begin | Connect
-    Pause { until: Instant, next: Box<State> },
+    // ## NotServed => Pause
+    NotServed { fault: Fault, next: Box<State> },
+    // ## Pause => Begin | Connect | Probe
+    Pause { until: Instant, reload: bool, next: Box<State> },
 }
 
 /// A list that is not complete yet.
@@ -242,6 +303,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             liveness: Liveness::default(),
             unreadable: HashSet::new(),
             reloaded: false,
+            absent: false,
+            turn: None,
+            upkeep: Upkeep::default(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -260,11 +325,20 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             State::Connect => self.connect().await,
             State::Watching { watch } => self.watching(watch).await?,
             State::Probe => self.probe().await,
-            State::Pause { until, next } => {
+            State::NotServed { fault, next } => self.not_served(fault, *next).await?,
+            State::Pause { until, reload, next } => {
                 tokio::time::sleep_until(until).await;
+                if reload {
+                    self.transport.reload_credentials().await;
+                }
                 *next
             }
         };
+        // Of an open watch it is told when there is a pause, or much.
+        self.received(!matches!(self.state, State::Streaming { .. } | State::Watching { .. }));
+        if !matches!(self.state, State::Begin { .. } | State::Streaming { .. } | State::Listing { .. }) {
+            self.turn = None;
+        }
         Ok(())
     }
 
@@ -282,6 +356,13 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     fn make(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<Object, DecodeError> {
         let sink = &self.sink;
         self.intakes.of(encoding).update(bytes, |key| sink.current(key))
+    }
+
+    /// Tells what came, if it is much, or in any case.
+    fn received(&mut self, in_any_case: bool) {
+        if (in_any_case && self.traffic != Traffic::default()) || self.traffic.bytes >= TOLD_AT {
+            self.sink.report(Report::Received(std::mem::take(&mut self.traffic)));
+        }
     }
 
     /// An object could not be read.
@@ -311,6 +392,12 @@ impl Intakes {
             (Encoding::Protobuf, Some(protobuf)) => protobuf,
             _ => &mut self.json,
         }
+    }
+
+    /// The numbers of the dictionaries in use.
+    fn dictionaries(&self) -> Dictionaries {
+        let number = |intake: &Intake| intake.stats().dictionary;
+        [number(&self.json), self.protobuf.as_ref().map_or(0, number)]
     }
 
     fn settle(&mut self) {

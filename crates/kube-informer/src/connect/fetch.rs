@@ -57,7 +57,7 @@ impl Connection {
 
 impl Fetched {
     /// What an answer that is no success says.
-    fn fault(&self) -> Fault {
+    pub(super) fn fault(&self) -> Fault {
         fault::of_answer(self.status, self.json.then_some(Encoding::Json), &self.body)
     }
 }

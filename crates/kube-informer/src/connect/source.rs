@@ -3,6 +3,7 @@
 //! A source can be read again: files that rotate are read anew when the server does not accept what they said.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kube_client::Config;
 use kube_client::config::{
@@ -80,6 +81,9 @@ pub enum ConnectError {
     /// The configuration makes no client, as where a certificate cannot be read or a program gives no credentials.
     #[error("no client can be made of the configuration: {0}")]
     Client(#[source] Box<kube_client::Error>),
+    /// The credentials did not come in time.
+    #[error("no credentials within {0:?}")]
+    Slow(Duration),
     /// The runtime is shutting down.
     #[error("interrupted: the runtime is shutting down")]
     Interrupted,

@@ -3,19 +3,24 @@
 //! Nothing is told before it is complete, and then it is told at once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::fault::Fault;
 use super::request::Freshness;
 use super::stream::{self, Heard, List, Read, Watch};
-use super::transport::Transport;
+use super::transport::{Request, Transport};
 use super::{Delta, Gone, Reflector, Report, Sink, Staged, State, Why};
-use crate::encoding::{Bookmark, DecodeError, ObjectKey};
+use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
 use crate::object::{Object, Version};
 use crate::wire::{Change, ListEnd, WatchFrame, WireError};
 
 impl<T: Transport, S: Sink> Reflector<T, S> {
     pub(super) async fn begin(&mut self, freshness: Freshness, why: Why) -> State {
+        if self.turn.is_none() {
+            // It is never closed.
+            self.turn = Arc::clone(&self.server.lists).acquire_owned().await.ok();
+        }
         self.sink.report(Report::Listing(why));
         if self.server.no_streaming_lists.load(Ordering::Relaxed) {
             return State::Listing { freshness, paged: true };
@@ -39,12 +44,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         freshness: Freshness,
     ) -> Result<State, Gone> {
         let deadline = watch.heard + self.settings.patience;
-        let object = match watch.next(deadline).await {
+        let object = match watch.next(deadline, &mut self.traffic).await {
             Heard::Frame(WatchFrame::Bookmark { object }) => {
                 match self.intakes.of(watch.encoding).codec().bookmark(&object) {
                     Ok(Bookmark { version, ends_initial_events: true }) => {
-                        self.commit(staged, version).await?;
-                        self.sink.report(Report::Watching);
+                        self.commit(staged, version, watch.encoding, true).await?;
+                        self.sink.report(Report::Watching { encoding: watch.encoding });
                         return Ok(State::Watching { watch });
                     }
                     Ok(_) => {}
@@ -69,6 +74,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 return Ok(self.list_failed(Fault::Stalled(self.settings.patience), freshness, true).await);
             }
             Heard::Failed(fault) => return Ok(self.list_failed(fault, freshness, true).await),
+            Heard::Pause => {
+                self.received(true);
+                None
+            }
         };
         if let Some((change, bytes)) = object {
             match (self.make(watch.encoding, &bytes), change) {
@@ -97,8 +106,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let mut request = self.target.list(&freshness, limit, self.encoding());
         let mut version = None;
         loop {
-            let end = match self.page(request, &mut staged).await {
-                Ok(end) => end,
+            let (encoding, end) = match self.page(request, &mut staged).await {
+                Ok(read) => read,
                 Err(Interrupted::Json(error)) => return Ok(self.turn_to_json(&error)),
                 Err(Interrupted::Fault(fault)) => {
                     let later_page = version.is_some();
@@ -112,7 +121,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             // All pages are of the version of the first.
             let version = version.get_or_insert_with(|| Version::from(end.resource_version.as_str()));
             if end.continue_token.is_empty() {
-                self.commit(staged, version.clone()).await?;
+                self.commit(staged, version.clone(), encoding, false).await?;
                 return Ok(State::Connect);
             }
             if freshness == Freshness::Any {
@@ -125,27 +134,33 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     /// Reads one page.
     async fn page(
         &mut self,
-        request: super::transport::Request,
+        request: Request,
         staged: &mut Staged,
-    ) -> Result<ListEnd, Interrupted> {
-        let patience = self.settings.patience;
-        let (encoding, body) = stream::open(&self.transport, request, patience).await?;
+    ) -> Result<(Encoding, ListEnd), Interrupted> {
+        let (encoding, body) = stream::open(&self.transport, request, self.settings.patience).await?;
         let mut list = List::new(encoding, body, self.settings.limit);
         loop {
-            match list.next(patience).await? {
+            match list.next(self.settings.patience, &mut self.traffic).await? {
                 Read::Item(bytes) => match self.make(encoding, &bytes) {
                     Ok(object) => staged.objects.push(object),
                     Err(error) if error.wants_json() => return Err(Interrupted::Json(error)),
                     Err(error) => self.staged_unreadable(&error, staged),
                 },
                 Read::Unreadable(error) => self.skipped(&error, staged),
-                Read::End(end) => return Ok(end),
+                Read::End(end) => return Ok((encoding, end)),
             }
+            self.received(false);
         }
     }
 
     /// Tells what there is.
-    async fn commit(&mut self, staged: Staged, version: Version) -> Result<(), Gone> {
+    async fn commit(
+        &mut self,
+        staged: Staged,
+        version: Version,
+        encoding: Encoding,
+        streaming: bool,
+    ) -> Result<(), Gone> {
         let Staged { mut objects, late, unreadable, nameless } = staged;
         if !late.is_empty() {
             let mut late: HashMap<ObjectKey, Option<Object>> = late.into_iter().collect();
@@ -162,8 +177,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.intakes.settle();
         self.unreadable = unreadable.iter().cloned().collect();
         self.version = Some(version.clone());
-        self.reloaded = false;
-        self.sink.deliver(Delta::Replace { objects, unreadable, complete: !nameless, version }).await
+        (self.reloaded, self.absent) = (false, false);
+        self.upkeep.listed(&objects, self.intakes.dictionaries());
+        let listed = Report::Listed { objects: objects.len(), encoding, streaming };
+        self.sink.deliver(Delta::Replace { objects, unreadable, complete: !nameless, version }).await?;
+        self.sink.report(listed);
+        Ok(())
     }
 
     /// An item of the list could not be read: what is known of it stays.

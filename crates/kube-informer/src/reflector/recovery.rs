@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::fault::{Fault, Remedy};
 use super::request::Freshness;
-use super::transport::Transport;
-use super::{Reflector, Report, Sink, State, Why};
+use super::transport::{Absence, Transport};
+use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
 
 impl<T: Transport, S: Sink> Reflector<T, S> {
     /// A list failed that was to be so fresh. `streaming`: it was a streaming list.
@@ -27,6 +27,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 return again(Freshness::Newest, Why::Expired);
             }
             Remedy::Credentials if self.reload().await => return again(freshness, Why::Failure),
+            Remedy::NotServed => {
+                return State::NotServed { fault, next: Box::new(again(freshness, Why::Failure)) };
+            }
             _ => again(freshness, Why::Failure),
         };
         self.pause(fault, remedy, next)
@@ -47,6 +50,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 State::Begin { freshness: self.not_older(), why: Why::Failure }
             }
         };
+        if remedy == Remedy::NotServed {
+            return State::NotServed { fault, next: Box::new(next) };
+        };
         self.pause(fault, remedy, next)
     }
 
@@ -57,10 +63,38 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             wait = wait.max(self.settings.slow);
         }
         self.sink.report(Report::Failing { fault, remedy, again: wait });
-        State::Pause { until: Instant::now() + wait, next: Box::new(next) }
+        // What is not accepted now may have been replaced by then.
+        let reload = remedy == Remedy::Credentials;
+        State::Pause { until: Instant::now() + wait, reload, next: Box::new(next) }
     }
 
-    /// Reads the credentials anew, once until they are accepted again.
+    /// The resource is not served. Its objects are gone only if that is proven, and then it is told once.
+    pub(super) async fn not_served(&mut self, fault: Fault, next: State) -> Result<State, Gone> {
+        if let Some(version) = self.version.clone().filter(|_| !self.absent) {
+            let patience = self.settings.patience;
+            let proof = timeout(patience, self.transport.absence(&self.target.resource)).await;
+            match proof {
+                Ok(Absence::Proven) => {
+                    self.absent = true;
+                    self.unreadable.clear();
+                    let (objects, unreadable) = (Vec::new(), Vec::new());
+                    self.upkeep.listed(&objects, self.intakes.dictionaries());
+                    // Of the last version that was seen: what comes back is not older.
+                    let replace = Delta::Replace { objects, unreadable, complete: true, version };
+                    self.sink.deliver(replace).await?;
+                    self.sink.report(Report::Absent);
+                }
+                Ok(Absence::NotProven(why)) => self.sink.report(Report::NotProvenAbsent { why }),
+                Err(_) => {
+                    let why = format!("no answer within {patience:?}");
+                    self.sink.report(Report::NotProvenAbsent { why });
+                }
+            }
+        }
+        Ok(self.pause(fault, Remedy::NotServed, next))
+    }
+
+    /// Reads the credentials anew, to try again at once: one time until they are accepted again.
     async fn reload(&mut self) -> bool {
         if self.reloaded {
             return false;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
+use super::Traffic;
 use super::fault::{self, Fault};
 use super::transport::{Body, Request, Response, Transport};
 use crate::encoding::Encoding;
@@ -61,6 +62,8 @@ pub(super) enum Heard {
     Failed(Fault),
     /// Nothing came until the deadline.
     Silence,
+    /// What came has been said; more may follow.
+    Pause,
 }
 
 impl Watch {
@@ -70,25 +73,35 @@ impl Watch {
         Self { encoding, frames, body, opened: now, heard: now, timeout, events: 0 }
     }
 
-    /// The next event. Nothing is lost if this is dropped before it is ready.
-    pub(super) async fn next(&mut self, deadline: Instant) -> Heard {
+    /// The next event. Nothing is lost if this is dropped before it is ready. Who hears of a pause is to take the
+    /// traffic, which is counted there.
+    pub(super) async fn next(&mut self, deadline: Instant, traffic: &mut Traffic) -> Heard {
         loop {
             match self.frames.next_frame() {
                 Some(Ok(frame)) => {
                     self.events += 1;
+                    match frame {
+                        WatchFrame::Bookmark { .. } => traffic.bookmarks += 1,
+                        _ => traffic.objects += 1,
+                    }
                     return Heard::Frame(frame);
                 }
                 Some(Err(error)) if !error.is_fatal() => {
                     self.events += 1;
+                    traffic.objects += 1;
                     return Heard::Unreadable(error);
                 }
                 Some(Err(error)) => return Heard::Failed(error.into()),
                 None => {}
             }
+            if *traffic != Traffic::default() {
+                return Heard::Pause;
+            }
             match timeout_at(deadline, self.body.chunk()).await {
                 Err(_) => return Heard::Silence,
                 Ok(Some(Ok(chunk))) => {
                     self.heard = Instant::now();
+                    traffic.bytes += chunk.len() as u64;
                     self.frames.push(chunk);
                 }
                 Ok(Some(Err(failure))) => return Heard::Failed(failure.into()),
@@ -127,17 +140,27 @@ impl List {
     }
 
     /// The next item. `patience` is for silence, not for the whole.
-    pub(super) async fn next(&mut self, patience: Duration) -> Result<Read, Fault> {
+    pub(super) async fn next(&mut self, patience: Duration, traffic: &mut Traffic) -> Result<Read, Fault> {
         loop {
             match self.items.next_item() {
-                Some(Ok(item)) => return Ok(Read::Item(item)),
-                Some(Err(error)) if !error.is_fatal() => return Ok(Read::Unreadable(error)),
+                Some(Ok(item)) => {
+                    traffic.objects += 1;
+                    return Ok(Read::Item(item));
+                }
+                Some(Err(error)) if !error.is_fatal() => {
+                    traffic.objects += 1;
+                    return Ok(Read::Unreadable(error));
+                }
                 Some(Err(error)) => return Err(error.into()),
                 None => {}
             }
             let chunk = timeout_at(Instant::now() + patience, self.body.chunk()).await;
             match chunk.map_err(|_| Fault::Stalled(patience))? {
-                Some(chunk) => self.items.push(chunk?),
+                Some(chunk) => {
+                    let chunk = chunk?;
+                    traffic.bytes += chunk.len() as u64;
+                    self.items.push(chunk);
+                }
                 None => {
                     let items = std::mem::replace(&mut self.items, ListItems::new(self.encoding, 0));
                     return Ok(Read::End(items.finish()?));

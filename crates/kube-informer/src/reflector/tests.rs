@@ -5,7 +5,11 @@ use std::time::Duration;
 use super::request::Target;
 use super::*;
 
+mod absence;
+mod dictionaries;
 mod script;
+mod told;
+mod turns;
 
 use script::{Answer, Piece, Play, list, page, pod, status};
 
@@ -244,17 +248,26 @@ async fn promise_3_lists_that_fail_are_tried_less_and_less_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_3_credentials_are_read_anew_once_and_then_waited_for() {
-    let seen =
-        Play::new([status(401, "Unauthorized"), status(401, "Unauthorized"), status(401, "Unauthorized")])
-            .run()
-            .await;
-    assert_eq!(seen.reloads, 1);
+async fn promise_3_credentials_are_read_anew_and_tried_at_once_one_time_and_with_each_wait_then() {
+    let unauthorized = || status(401, "Unauthorized");
+    let seen = Play::new([unauthorized(), unauthorized(), unauthorized()]).run().await;
+    assert_eq!(seen.reloads, 3);
     assert_eq!(seen.pauses[1], Duration::ZERO);
     assert!(
         seen.pauses[2] >= Duration::from_millis(400) && seen.pauses[3] >= Duration::from_millis(800),
         "{seen:?}"
     );
+
+    // Accepted once, they are tried at once again.
+    let seen = Play::new([
+        unauthorized(),
+        Answer::Watch(streaming(&[], 5)),
+        unauthorized(),
+        Answer::Watch(vec![Piece::Hang]),
+    ])
+    .run()
+    .await;
+    assert_eq!((seen.reloads, seen.pauses[3]), (2, Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::resource::Resource;
+
 /// One GET.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
@@ -82,6 +84,21 @@ pub(crate) trait Transport: Send + Sync {
     fn reload_credentials(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
+
+    /// The resource is not served: is it gone, and all its objects with it?
+    fn absence(&self, resource: &Resource) -> impl Future<Output = Absence> + Send {
+        let _ = resource;
+        std::future::ready(Absence::NotProven("nothing can be proven here".to_owned()))
+    }
+}
+
+/// Whether a resource is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// It is, and so are its objects.
+    Proven,
+    /// It may be there, for this reason.
+    NotProven(String),
 }
 
 #[cfg(test)]

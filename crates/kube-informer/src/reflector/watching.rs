@@ -22,7 +22,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Ok((encoding, body)) => {
                 self.reloaded = false;
                 self.liveness.opened();
-                self.sink.report(Report::Watching);
+                self.sink.report(Report::Watching { encoding });
                 State::Watching { watch: Watch::new(encoding, body, self.settings.limit, timeout) }
             }
             Err(fault) => self.watch_failed(fault).await,
@@ -31,7 +31,18 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     pub(super) async fn watching(&mut self, mut watch: Watch) -> Result<State, Gone> {
         let suspicious = self.liveness.suspicious_at(watch.opened, watch.heard, watch.timeout);
-        match watch.next(suspicious).await {
+        if self.upkeep.is_due() {
+            self.upkeep_step().await?;
+        }
+        let heard = tokio::select! {
+            biased;
+            heard = watch.next(suspicious, &mut self.traffic) => heard,
+            () = std::future::ready(()), if self.upkeep.is_waiting() => {
+                self.upkeep_step().await?;
+                return Ok(State::Watching { watch });
+            }
+        };
+        match heard {
             Heard::Frame(WatchFrame::Object { change, object }) => {
                 if let Some(state) = self.changed(watch.encoding, change, &object).await? {
                     return Ok(state);
@@ -63,6 +74,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Heard::End if watch.events == 0 => return Ok(self.ended_empty(&watch)),
             Heard::End => return Ok(State::Connect),
             Heard::Silence => return Ok(State::Probe),
+            Heard::Pause => self.received(true),
         }
         Ok(State::Watching { watch })
     }
@@ -88,6 +100,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Change::Deleted => Delta::Remove(object),
         };
         self.sink.deliver(delta).await?;
+        self.upkeep_event();
         Ok(None)
     }
 
@@ -121,7 +134,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     fn list_after_unreadable(&mut self) -> State {
         let wait = self.backoff.failed(None);
         let next = State::Begin { freshness: self.not_older(), why: Why::Unreadable };
-        State::Pause { until: Instant::now() + wait, next: Box::new(next) }
+        State::Pause { until: Instant::now() + wait, reload: false, next: Box::new(next) }
     }
 
     /// A watch ended without an event.
@@ -129,7 +142,11 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         if watch.opened.elapsed() < SHORT {
             // Something ends watches at once: not in a tight loop with it.
             let wait = self.backoff.failed(None);
-            return State::Pause { until: Instant::now() + wait, next: Box::new(State::Probe) };
+            return State::Pause {
+                until: Instant::now() + wait,
+                reload: false,
+                next: Box::new(State::Probe),
+            };
         }
         State::Probe
     }
@@ -150,7 +167,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let (encoding, body) = stream::open(&self.transport, self.target.probe(), patience).await?;
         let mut list = List::new(encoding, body, self.settings.limit);
         loop {
-            if let Read::End(end) = list.next(patience).await? {
+            if let Read::End(end) = list.next(patience, &mut self.traffic).await? {
                 return Ok(Version::from(end.resource_version.as_str()));
             }
         }

@@ -1,6 +1,6 @@
 //! A server that follows a script, and a sink that writes down what it is told.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::encoding::{Codec, Rules};
-use crate::reflector::transport::{Body, Chunk, Failure, Request, Response};
+use crate::reflector::transport::{Absence, Body, Chunk, Failure, Request, Response};
 use crate::resource::Resource;
 
 /// What the server answers to one request.
@@ -99,6 +99,7 @@ pub(super) fn too_large() -> Answer {
 /// A script and what came of it.
 pub(super) struct Play {
     script: Arc<Script>,
+    server: Arc<Server>,
 }
 
 #[derive(Debug, Default)]
@@ -109,13 +110,32 @@ pub(super) struct Seen {
     pub(super) pauses: Vec<Duration>,
     pub(super) deltas: Vec<String>,
     pub(super) unreadable: Vec<String>,
+    pub(super) reports: Vec<Report>,
     pub(super) reloads: usize,
+    pub(super) proofs: usize,
+}
+
+impl Seen {
+    pub(super) fn traffic(&self) -> Traffic {
+        self.reports.iter().fold(Traffic::default(), |sum, report| match report {
+            Report::Received(more) => Traffic {
+                bytes: sum.bytes + more.bytes,
+                objects: sum.objects + more.objects,
+                bookmarks: sum.bookmarks + more.bookmarks,
+            },
+            _ => sum,
+        })
+    }
 }
 
 struct Script {
     answers: Mutex<VecDeque<Answer>>,
     seen: Mutex<Seen>,
     last: Mutex<Instant>,
+    /// What is proven about a resource that is not served.
+    absence: Mutex<VecDeque<Absence>>,
+    /// What the sink knows.
+    held: Mutex<BTreeMap<ObjectKey, Object>>,
     /// The script has been played to its end.
     over: Notify,
 }
@@ -126,27 +146,54 @@ impl Play {
             answers: Mutex::new(answers.into_iter().collect()),
             seen: Mutex::default(),
             last: Mutex::new(Instant::now()),
+            absence: Mutex::default(),
+            held: Mutex::default(),
             over: Notify::new(),
         };
-        Self { script: Arc::new(script) }
+        Self { script: Arc::new(script), server: Arc::default() }
+    }
+
+    /// What is proven, one time after the other.
+    pub(super) fn absence(self, proofs: impl IntoIterator<Item = Absence>) -> Self {
+        self.script.absence.lock().unwrap().extend(proofs);
+        self
+    }
+
+    /// Shares a server with other plays.
+    pub(super) fn server(mut self, server: &Arc<Server>) -> Self {
+        self.server = Arc::clone(server);
+        self
     }
 
     /// Plays until the reflector asks for more than there is, or the last answer hangs.
     pub(super) async fn run(self) -> Seen {
+        self.play(Duration::ZERO).await
+    }
+
+    /// Plays until then, and until the reflector has nothing to do any more.
+    pub(super) async fn run_until_quiet(self) -> Seen {
+        self.play(Duration::from_secs(1)).await
+    }
+
+    async fn play(self, quiet: Duration) -> Seen {
         let target = Target::all(Resource::of::<Pod>());
         let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
         let reflector = Reflector::new(
             target,
             Scripted(Arc::clone(&self.script)),
             Notebook(Arc::clone(&self.script)),
-            Arc::default(),
+            Arc::clone(&self.server),
             Intake::new(codec),
             None,
             Settings::default(),
         );
         tokio::select! {
             () = reflector.run() => panic!("the sink is not gone"),
-            () = self.script.over.notified() => {}
+            () = async {
+                self.script.over.notified().await;
+                // Paused time goes on only when nobody has anything to do.
+                tokio::time::timeout(quiet, pending::<()>()).await.unwrap_err();
+            } => {}
         }
         std::mem::take(&mut self.script.seen.lock().unwrap())
     }
@@ -200,6 +247,13 @@ impl Transport for Scripted {
     async fn reload_credentials(&self) {
         self.0.seen.lock().unwrap().reloads += 1;
     }
+
+    async fn absence(&self, resource: &Resource) -> Absence {
+        assert_eq!(resource.plural, "pods");
+        self.0.seen.lock().unwrap().proofs += 1;
+        let proof = self.0.absence.lock().unwrap().pop_front();
+        proof.unwrap_or_else(|| Absence::NotProven("the script says nothing".to_owned()))
+    }
 }
 
 struct Scroll {
@@ -244,6 +298,34 @@ struct Notebook(Arc<Script>);
 
 impl Sink for Notebook {
     async fn deliver(&mut self, delta: Delta) -> Result<(), Gone> {
+        {
+            let mut held = self.0.held.lock().unwrap();
+            let put = |held: &mut BTreeMap<_, _>, object: &Object| {
+                held.insert(object.key().to_key(), object.clone());
+            };
+            match &delta {
+                Delta::Replace { objects, .. } => {
+                    held.clear();
+                    objects.iter().for_each(|object| put(&mut held, object));
+                }
+                Delta::Put(object) => put(&mut held, object),
+                Delta::Remove(object) => {
+                    held.remove(&object.key().to_key());
+                }
+                Delta::Exchange(objects) => {
+                    for object in objects {
+                        let known = &held[&object.key().to_key()];
+                        if (known.uid(), known.version()) != (object.uid(), object.version()) {
+                            continue;
+                        }
+                        assert_eq!(known.json().unwrap(), object.json().unwrap());
+                        assert!(object.size() < known.size());
+                        put(&mut held, object);
+                    }
+                }
+                Delta::RemoveKey(_) | Delta::Progress(_) => {}
+            }
+        }
         let show = |object: &Object| format!("{}@{}", object.name(), object.version());
         let line = match delta {
             Delta::Replace { objects, unreadable, complete, version } => {
@@ -260,6 +342,7 @@ impl Sink for Notebook {
             Delta::Remove(object) => format!("remove {}", show(&object)),
             Delta::RemoveKey(key) => format!("remove {key} by its key"),
             Delta::Progress(version) => format!("progress {version}"),
+            Delta::Exchange(objects) => format!("exchange {}", objects.len()),
         };
         self.0.seen.lock().unwrap().deltas.push(line);
         Ok(())
@@ -269,10 +352,16 @@ impl Sink for Notebook {
         None
     }
 
+    fn held(&self) -> Vec<Object> {
+        self.0.held.lock().unwrap().values().cloned().collect()
+    }
+
     fn report(&self, report: Report) {
-        if let Report::Unreadable { key, .. } = report {
-            let key = key.map_or_else(|| "?".to_owned(), |key| key.to_string());
-            self.0.seen.lock().unwrap().unreadable.push(key);
+        let mut seen = self.0.seen.lock().unwrap();
+        if let Report::Unreadable { key, .. } = &report {
+            let key = key.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
+            seen.unreadable.push(key);
         }
+        seen.reports.push(report);
     }
 }

@@ -1,0 +1,68 @@
+//! Objects that were made before there was a dictionary.
+
+use super::*;
+
+/// An object with much in it that others have, too.
+fn large(name: &str, version: u64) -> String {
+    let mut words = String::new();
+    for word in 0..60 {
+        words += &format!(r#""a-setting-with-a-long-name-{word}":"{name} {}","#, word * 7);
+    }
+    let metadata =
+        format!(r#"{{"name":"{name}","namespace":"d","uid":"u-{name}","resourceVersion":"{version}"}}"#);
+    format!(r#"{{"metadata":{metadata},"spec":{{{words}"last":"{name}"}}}}"#)
+}
+
+fn event(kind: &str, number: u64, version: u64) -> Piece {
+    Piece::event(kind, large(&format!("p{number}"), version))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_listed_before_there_was_a_dictionary_is_exchanged_after_it_was_told() {
+    let mut events: Vec<Piece> = (0..200).map(|number| event("ADDED", number, number + 1)).collect();
+    events.extend([Piece::bookmark(900, true), Piece::Hang]);
+    let seen = Play::new([Answer::Watch(events)]).run_until_quiet().await;
+    assert_eq!(seen.deltas.len(), 2, "{:?}", seen.deltas[1..].iter().collect::<Vec<_>>());
+    // The dictionary was made out of the first of them; that the others are smaller is not to be improved.
+    assert!(seen.deltas[0].starts_with("replace 900:"));
+    let exchanged: usize = seen.deltas[1].strip_prefix("exchange ").unwrap().parse().unwrap();
+    assert!((64..200).contains(&exchanged), "{exchanged}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_watch_has_to_say_comes_before_what_may_be_exchanged() {
+    // All objects come before the list is settled, which is when their dictionary is made.
+    let mut events: Vec<Piece> = (0..100).map(|number| event("ADDED", number, number + 1)).collect();
+    events.push(Piece::bookmark(900, true));
+    events.extend((0..10).map(|number| event("MODIFIED", number, 901 + number)));
+    events.push(Piece::Hang);
+    let seen = Play::new([Answer::Watch(events)]).run_until_quiet().await;
+    let kinds: Vec<&str> = seen.deltas.iter().map(|delta| delta.split(' ').next().unwrap()).collect();
+    assert_eq!(kinds[0], "replace");
+    assert_eq!(kinds[1..11], ["put"; 10]);
+    assert_eq!(kinds[11..], ["exchange"], "{kinds:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_never_pauses_does_not_keep_it_from_happening() {
+    let mut events: Vec<Piece> = (0..100).map(|number| event("ADDED", number, number + 1)).collect();
+    events.push(Piece::bookmark(900, true));
+    events.extend((0..200).map(|number| event("MODIFIED", 100 + number, 901 + number)));
+    events.push(Piece::Hang);
+    let seen = Play::new([Answer::Watch(events)]).run_until_quiet().await;
+    let at = seen.deltas.iter().position(|delta| delta.starts_with("exchange"));
+    assert!(at.is_some_and(|at| (64..=67).contains(&at)), "{at:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dictionary_that_comes_with_the_watch_is_for_all_that_is_held() {
+    // Too few for a dictionary, until there are enough.
+    let mut events: Vec<Piece> = (0..10).map(|number| event("ADDED", number, number + 1)).collect();
+    events.push(Piece::bookmark(900, true));
+    events.extend((10..300).map(|number| event("ADDED", number, 900 + number)));
+    events.push(Piece::Hang);
+    let seen = Play::new([Answer::Watch(events)]).run_until_quiet().await;
+    let exchanged: usize =
+        seen.deltas.iter().filter_map(|delta| delta.strip_prefix("exchange ")?.parse::<usize>().ok()).sum();
+    assert!(exchanged >= 100, "{exchanged}");
+}

@@ -1,0 +1,66 @@
+//! What the sink hears besides changes.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn bytes_objects_and_bookmarks_are_counted_each_once() {
+    let events = then(
+        streaming(&[("a", 1), ("b", 2)], 5),
+        [
+            Piece::bookmark(6, false),
+            Piece::event("MODIFIED", pod("a", 7)),
+            Piece::raw(r#"{"type":"MOVED","object":{}}"#),
+            Piece::Hang,
+        ],
+    );
+    let bytes = |pieces: &[Piece]| -> usize {
+        let size = |piece: &Piece| if let Piece::Text(text) = piece { text.len() } else { 0 };
+        pieces.iter().map(size).sum()
+    };
+    let again = then(streaming(&[("a", 7)], 8), [Piece::Hang]);
+    let sent = bytes(&events) + bytes(&again);
+    let seen = Play::new([Answer::Watch(events), Answer::Watch(again)]).run().await;
+    let traffic = seen.traffic();
+    assert_eq!(traffic.bytes, sent as u64);
+    // Four objects, and what was none.
+    assert_eq!((traffic.objects, traffic.bookmarks), (5, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_is_told_when_nothing_more_is_there_not_at_the_end() {
+    let events = then(streaming(&[("a", 1)], 5), [Piece::event("MODIFIED", pod("a", 6)), Piece::Hang]);
+    let seen = Play::new([Answer::Watch(events)]).run().await;
+    assert_eq!(seen.traffic().objects, 2, "{:?}", seen.reports);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_watches_are_told_with_their_encoding_and_their_reason() {
+    let seen = Play::new([
+        status(UNSUPPORTED, "Invalid"),
+        Answer::Body(list(&[("a", 1), ("b", 2)], 5)),
+        Answer::Watch(vec![Piece::bookmark(6, false)]),
+        status(410, "Expired"),
+        Answer::Body(list(&[("a", 1)], 9)),
+        Answer::Watch(vec![Piece::Hang]),
+    ])
+    .run()
+    .await;
+    let told: Vec<Report> = seen
+        .reports
+        .into_iter()
+        .filter(|report| !matches!(report, Report::Received(_) | Report::Failing { .. }))
+        .collect();
+    let encoding = Encoding::Json;
+    let listed = |objects| Report::Listed { objects, encoding, streaming: false };
+    assert_eq!(
+        told,
+        [
+            Report::Listing(Why::First),
+            listed(2),
+            Report::Watching { encoding },
+            Report::Listing(Why::Expired),
+            listed(1),
+            Report::Watching { encoding },
+        ]
+    );
+}

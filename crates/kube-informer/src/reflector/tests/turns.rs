@@ -1,0 +1,45 @@
+//! Who lists when.
+
+use super::*;
+
+fn slow_list() -> Answer {
+    let slow = vec![Piece::Wait(Duration::from_secs(20)), Piece::bookmark(5, true), Piece::Hang];
+    Answer::Watch(slow)
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_16_only_some_list_at_a_time() {
+    let server = Arc::new(Server::new(2));
+    let play = || Play::new([slow_list()]).server(&server).run();
+    let (a, b, c, d) = tokio::join!(play(), play(), play(), play());
+    let mut waited: Vec<u64> = [a, b, c, d].iter().map(|seen| seen.pauses[0].as_secs()).collect();
+    waited.sort_unstable();
+    // A watch that goes on after its list holds nobody up.
+    assert_eq!(waited, [0, 0, 20, 20]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_16_who_waits_after_a_failure_does_not_have_the_turn() {
+    let server = Arc::new(Server::new(1));
+    let failing =
+        Play::new([script::retry_after(503, 100), Answer::Watch(then(streaming(&[], 5), [Piece::Hang]))]);
+    let other = Play::new([slow_list()]);
+    let (failing, other) = tokio::join!(failing.server(&server).run(), other.server(&server).run());
+    assert_eq!(other.pauses[0], Duration::ZERO);
+    assert_eq!(failing.pauses[1], Duration::from_secs(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_16_the_turn_lasts_through_the_pages_of_a_list() {
+    let server = Arc::new(Server::new(1));
+    let pages = Play::new([
+        status(UNSUPPORTED, "Invalid"),
+        Answer::Body(page(&[("a", 1)], 5, "next")),
+        Answer::Watch(vec![Piece::Wait(Duration::from_secs(20)), Piece::raw(&list(&[("b", 2)], 5))]),
+        Answer::Watch(vec![Piece::Hang]),
+    ]);
+    let other = Play::new([Answer::Body(list(&[], 5)), Answer::Watch(vec![Piece::Hang])]);
+    let (pages, other) = tokio::join!(pages.server(&server).run(), other.server(&server).run());
+    assert_eq!(pages.deltas, ["replace 5: a@1 b@2"]);
+    assert_eq!(other.pauses[0], Duration::from_secs(20));
+}

@@ -1,0 +1,83 @@
+//! What is held stays packed with the dictionary in use.
+//!
+//! Dictionaries are trained out of the first objects, and again when objects have changed much: what was made before is
+//! kept larger than it need be, and keeps an old dictionary alive. It is made anew a few at a time, when the watch has
+//! nothing to say, or has been talking for long.
+
+use super::transport::Transport;
+use super::{Delta, Gone, Reflector, Sink};
+use crate::object::Object;
+
+/// So many objects take some milliseconds.
+const AT_ONCE: usize = 256;
+
+/// After so many events it is looked whether there is another dictionary, and some objects are made anew even if the
+/// watch has more to say.
+const EVENTS: u32 = 64;
+
+/// What is to be looked at.
+#[derive(Default)]
+pub(super) struct Upkeep {
+    left: std::vec::IntoIter<Object>,
+    /// The numbers of the dictionaries that everything else was made with.
+    dictionaries: Dictionaries,
+    /// Events since something was done.
+    events: u32,
+}
+
+/// By encoding.
+pub(super) type Dictionaries = [u32; 2];
+
+impl Upkeep {
+    /// Whether there is something to do when there is time.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.left.as_slice().is_empty()
+    }
+
+    /// Whether it has waited for long enough.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_waiting() && self.events >= EVENTS
+    }
+
+    /// Everything was listed: these objects, some of them before the dictionary that there is now.
+    pub(super) fn listed(&mut self, objects: &[Object], dictionaries: Dictionaries) {
+        let changed = std::mem::replace(&mut self.dictionaries, dictionaries) != dictionaries;
+        let left = if changed { objects.to_vec() } else { Vec::new() };
+        (self.left, self.events) = (left.into_iter(), 0);
+    }
+}
+
+impl<T: Transport, S: Sink> Reflector<T, S> {
+    /// An event came.
+    pub(super) fn upkeep_event(&mut self) {
+        self.upkeep.events += 1;
+        if self.upkeep.events < EVENTS || self.upkeep.is_waiting() {
+            return;
+        }
+        self.upkeep.events = 0;
+        let dictionaries = self.intakes.dictionaries();
+        if dictionaries != self.upkeep.dictionaries {
+            self.upkeep.dictionaries = dictionaries;
+            self.upkeep.left = self.sink.held().into_iter();
+        }
+    }
+
+    /// Makes some objects anew.
+    pub(super) async fn upkeep_step(&mut self) -> Result<(), Gone> {
+        self.upkeep.events = 0;
+        let mut smaller = Vec::new();
+        for object in self.upkeep.left.by_ref().take(AT_ONCE) {
+            smaller.extend(self.intakes.of(object.encoding()).repack(&object));
+        }
+        if !self.upkeep.is_waiting() {
+            // The old objects' memory, which the rest of the vector is.
+            self.upkeep.left = Vec::new().into_iter();
+        }
+        if !smaller.is_empty() {
+            self.sink.deliver(Delta::Exchange(smaller)).await?;
+        }
+        // The reflector is not alone.
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+}
