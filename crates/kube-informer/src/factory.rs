@@ -48,7 +48,7 @@ mod metrics;
 
 pub use builder::InformerBuilder;
 
-use crate::connect::{ConnectError, Connection};
+use crate::connect::{ConnectError, Connection, ResolveError, Source};
 use crate::informer::core::Core;
 use crate::informer::spec::Spec;
 use crate::informer::{Informer, InformerStats, NotSynced, Scope};
@@ -110,7 +110,16 @@ impl Factory {
         Ok(Self::with(Connection::try_default().await?))
     }
 
-    /// A factory for a cluster.
+    /// A factory for the cluster that a source names: a kubeconfig and a context, or the cluster that it runs in.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not there, or what is there cannot be used.
+    pub async fn from_source(source: Source) -> Result<Self, ConnectError> {
+        Ok(Self::with(Connection::from_source(source).await?))
+    }
+
+    /// A factory for a cluster, as a configuration says.
     ///
     /// # Errors
     ///
@@ -164,6 +173,31 @@ impl Factory {
         K: KubeResource<DynamicType = (), Scope: Placement>,
     {
         self.configure_resource(Resource::of::<K>(), scope).cast()
+    }
+
+    /// The informer for a resource that is named as for `kubectl`: `deploy`, `deployments.apps`, `Deployment.v1.apps`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such resource, it cannot be watched, or the server cannot be asked.
+    pub async fn resource(&self, name: &str, scope: Scope) -> Result<Informer, ResolveError> {
+        Ok(self.configure_resource(self.resolve(name).await?, scope).informer())
+    }
+
+    /// The client in use, for what else is to be asked of the server. Another one takes its place when credentials are
+    /// read anew: ask for it when it is needed.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.inner.connection.client()
+    }
+
+    /// The resource that is named as for `kubectl`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such resource, it cannot be watched, or the server cannot be asked.
+    pub async fn resolve(&self, name: &str) -> Result<Resource, ResolveError> {
+        self.inner.connection.resolve(name).await
     }
 
     /// The informer for a resource, to be set up.

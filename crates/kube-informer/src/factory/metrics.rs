@@ -60,6 +60,7 @@ impl Page<'_, '_> {
         self.counter("stale_events", "Events that were older than what was known", |i| {
             one(i.cache.ignored_stale as f64)
         })?;
+        self.counter("received_bytes", "Bytes that came from the server", |i| one(i.received_bytes as f64))?;
         self.gauge("queue_length", "Changes on their way to the cache", |i| one(i.queue_length as f64))?;
         self.gauge("queue_bytes", "What they take", |i| one(i.queue_bytes as f64))?;
         self.counter("relists", "How often everything was listed, by why", |i| {

@@ -21,6 +21,8 @@ use crate::encoding::Encoding;
 use crate::object::{Intake, ViewBudget};
 use crate::queue::{self, Gauge};
 use crate::reflector::backoff::Backoff;
+use crate::reflector::fault::Remedy;
+use crate::reflector::transport::Transport;
 use crate::reflector::{Reflector, Report, Server, Settings};
 
 /// See the module.
@@ -68,6 +70,8 @@ pub(super) struct Traffic {
     pub(super) updated: AtomicU64,
     pub(super) deleted: AtomicU64,
     pub(super) bookmarks: AtomicU64,
+    /// Bytes of bodies.
+    pub(super) bytes: AtomicU64,
 }
 
 /// So many bytes may wait on their way to the cache.
@@ -223,6 +227,9 @@ impl Core {
                 Ok(version) => return version,
                 Err(fault) => {
                     let remedy = fault.remedy(false);
+                    if remedy == Remedy::Credentials {
+                        connection.reload_credentials().await;
+                    }
                     let again = backoff.failed(fault.retry_after());
                     self.board.report(scope, &Report::Failing { fault, remedy, again });
                     tokio::time::sleep(again).await;
@@ -247,6 +254,11 @@ impl Core {
         if events + bookmarks > 0 {
             self.board.heard(events > 0, bookmarks > 0);
         }
+    }
+
+    /// Counts what came.
+    pub(super) fn received(&self, came: crate::reflector::Traffic) {
+        self.traffic.bytes.fetch_add(came.bytes, Ordering::Relaxed);
     }
 
     /// Stops: nothing is asked, applied or told afterwards. Names the handlers that are still busy at the deadline.

@@ -261,6 +261,8 @@ struct Scope {
     is_synced: bool,
     /// Whether its watch is open.
     is_watching: bool,
+    /// What is known of a resource that is not served.
+    not_served: Option<String>,
 }
 
 impl Board {
@@ -272,6 +274,7 @@ impl Board {
             state: State::Starting,
             is_synced: false,
             is_watching: false,
+            not_served: None,
         };
         let notes = Notes { scopes: scopes.into_iter().map(scope).collect(), ..Notes::default() };
         Self { notes: Mutex::new(notes), changes: watch::Sender::new(0) }
@@ -321,10 +324,18 @@ impl Board {
                     State::Syncing | State::Stale { .. } | State::Stopped => {}
                 }
             }
-            Report::Watching => {
+            Report::Listed { objects, encoding, streaming } => {
+                notes.encoding = Some(*encoding);
+                tracing::debug!(objects, encoding = encoding.as_str(), streaming, "everything was listed");
+                return;
+            }
+            Report::Received(_) => return,
+            Report::Watching { encoding } => {
                 notes.watches += 1;
+                notes.encoding = Some(*encoding);
                 let Some(scope) = notes.scopes.get_mut(scope) else { return };
                 scope.is_watching = true;
+                scope.not_served = None;
                 scope.settle();
             }
             // Another way is taken at once.
@@ -339,7 +350,11 @@ impl Board {
                     request = %scope.request, cause = cause.as_str(), error = %fault, ?again,
                     "watching does not work; {}", cause.advice()
                 );
-                scope.stale(cause, fault.to_string(), *again);
+                let mut message = fault.to_string();
+                if let Some(more) = scope.not_served.as_ref().filter(|_| cause == Cause::NotServed) {
+                    message = format!("{message}; {more}");
+                }
+                scope.stale(cause, message, *again);
             }
             Report::Unreadable { key, error } => {
                 notes.unreadable += 1;
@@ -347,6 +362,15 @@ impl Board {
                     key.as_ref().map_or_else(|| "an object without a name".to_owned(), ToString::to_string);
                 tracing::warn!(object = %key, %error, "an object cannot be read; what was known of it is kept");
                 notes.last_unreadable = Some(format!("{key}: {error}"));
+            }
+            Report::Absent => {
+                tracing::warn!("the resource is gone, and so are its objects");
+                let Some(scope) = notes.scopes.get_mut(scope) else { return };
+                scope.not_served = Some("the resource is gone, and its objects with it".to_owned());
+            }
+            Report::NotProvenAbsent { why } => {
+                let Some(scope) = notes.scopes.get_mut(scope) else { return };
+                scope.not_served = Some(format!("its objects are kept: {why}"));
             }
             Report::TurnedToJson { error } => {
                 tracing::warn!(%error, "protobuf is not understood; JSON is asked for from now on");

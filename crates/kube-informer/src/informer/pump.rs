@@ -60,6 +60,12 @@ impl Pump {
                 Delta::Put(object) => Change::Put(object),
                 Delta::Remove(object) => Change::Remove { object },
                 Delta::RemoveKey(key) => Change::RemoveKey { key },
+                Delta::Exchange(objects) => {
+                    // What came before may have changed them, or not: in order, it does not matter.
+                    self.flush(core, &mut changes, &mut bookmarks);
+                    self.writer.exchange(objects);
+                    continue;
+                }
                 Delta::Progress(version) => {
                     bookmarks += 1;
                     Change::Progress { scope: namespace, version }
@@ -69,7 +75,7 @@ impl Pump {
                     let replace = Change::Replace { scope: namespace, objects, stays, version };
                     if !self.synced.contains(&scope) {
                         // What there is at the beginning is told apart from what changes.
-                        core.told(core.hub().apply(&mut self.writer, std::mem::take(&mut changes), false), 0);
+                        self.flush(core, &mut changes, &mut bookmarks);
                         core.told(core.hub().apply(&mut self.writer, vec![replace], true), 0);
                         self.synced.push(scope);
                         core.board().synced(scope);
@@ -80,8 +86,13 @@ impl Pump {
             };
             changes.push(change);
         }
+        self.flush(core, &mut changes, &mut bookmarks);
+    }
+
+    fn flush(&mut self, core: &Core, changes: &mut Vec<Change>, bookmarks: &mut u64) {
         if !changes.is_empty() {
-            core.told(core.hub().apply(&mut self.writer, changes, false), bookmarks);
+            let told = core.hub().apply(&mut self.writer, std::mem::take(changes), false);
+            core.told(told, std::mem::take(bookmarks));
         }
     }
 }
@@ -121,8 +132,19 @@ impl Sink for ScopeSink {
         self.core.cache().get(key.namespace, key.name)
     }
 
+    fn held(&self) -> Vec<Object> {
+        let all = self.core.cache().list();
+        match &self.namespace {
+            Some(namespace) => all.namespace(namespace).into_iter().collect(),
+            None => all.into_iter().collect(),
+        }
+    }
+
     fn report(&self, report: Report) {
-        self.core.board().report(self.scope, &report);
+        match report {
+            Report::Received(traffic) => self.core.received(traffic),
+            report => self.core.board().report(self.scope, &report),
+        }
     }
 }
 
@@ -133,7 +155,9 @@ fn weight(delta: &Delta) -> usize {
     let object = |object: &Object| object.size().0 + BESIDE;
     match delta {
         Delta::Put(one) | Delta::Remove(one) => object(one),
-        Delta::Replace { objects, .. } => objects.iter().map(object).sum::<usize>() + BESIDE,
+        Delta::Replace { objects, .. } | Delta::Exchange(objects) => {
+            objects.iter().map(object).sum::<usize>() + BESIDE
+        }
         Delta::RemoveKey(_) | Delta::Progress(_) => BESIDE,
     }
 }

@@ -35,6 +35,8 @@ pub struct InformerStats {
     pub deleted: u64,
     /// How often the server said that nothing had happened.
     pub bookmarks: u64,
+    /// Bytes that came from the server.
+    pub received_bytes: u64,
     /// Changes on their way to the cache.
     pub queue_length: usize,
     /// What they take.
@@ -68,6 +70,7 @@ impl Core {
             updated: count(&traffic.updated),
             deleted: count(&traffic.deleted),
             bookmarks: count(&traffic.bookmarks),
+            received_bytes: count(&traffic.bytes),
             queue_length: self.gauge().length(),
             queue_bytes: self.gauge().bytes(),
             handlers: handlers.collect(),

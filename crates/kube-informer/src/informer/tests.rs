@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use self::hand::{Hand, seen};
 use super::*;
+use crate::encoding::Encoding;
 use crate::reflector::fault::{Fault, Remedy};
 use crate::reflector::{Report, Why as Reason};
 
@@ -316,12 +317,12 @@ async fn promise_15_health_says_where_it_stands_and_why() {
     assert_eq!(state(), "stale");
     hand.list(&[("a", 1)], 3);
     assert_eq!(state(), "stale");
-    report(Report::Watching);
+    report(Report::Watching { encoding: Encoding::Json });
     assert_eq!(state(), "live");
     report(Report::Listing(Reason::Expired));
     let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
     assert_eq!(why.cause, Cause::Relisting);
-    report(Report::Watching);
+    report(Report::Watching { encoding: Encoding::Json });
     let health = informer.health();
     assert_eq!((state(), health.watches, health.relists.first, health.relists.expired), ("live", 2, 1, 1));
 }
@@ -345,7 +346,7 @@ async fn promise_15_of_several_namespaces_the_worst_counts_and_what_is_missing_i
     let mut hand = Hand::new(Scope::namespaces(["d", "e"]));
     let informer = hand.informer();
     hand.list(&[("a", 1)], 3);
-    informer.core().board().report(0, &Report::Watching);
+    informer.core().board().report(0, &Report::Watching { encoding: Encoding::Json });
     let fault = Fault::Connection("cut".to_owned());
     let failing = Report::Failing { fault, remedy: Remedy::Everything, again: Duration::ZERO };
     informer.core().board().report(1, &failing);
