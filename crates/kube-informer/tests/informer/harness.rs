@@ -58,6 +58,18 @@ impl Place {
         self.server.is_none()
     }
 
+    /// What people put into a file.
+    pub(crate) fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
+    }
+
+    /// The server is gone. Only the embedded one can do that.
+    pub(crate) async fn refuse_connections(&self) {
+        if let Some(server) = &self.server {
+            server.refuse_connections().await;
+        }
+    }
+
     /// A factory for it, as somebody who may do everything.
     pub(crate) async fn factory(&self) -> Result<Factory> {
         let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig)?;

@@ -6,3 +6,6 @@ mod harness;
 
 // Lists, watches, handlers, views.
 mod basics;
+
+// What people begin with.
+mod examples;
