@@ -45,8 +45,10 @@ use tokio::runtime::Handle;
 
 mod builder;
 mod metrics;
+mod timings;
 
 pub use builder::InformerBuilder;
+pub use timings::Timings;
 
 use crate::connect::{ConnectError, Connection, ResolveError, Source};
 use crate::informer::core::Core;
@@ -68,7 +70,6 @@ struct Inner {
     connection: Connection,
     runtime: Handle,
     server: Arc<Server>,
-    settings: Settings,
     informers: Mutex<Informers>,
 }
 
@@ -79,6 +80,7 @@ struct Informers {
     made: u64,
     phase: Phase,
     resync: Option<Duration>,
+    settings: Settings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -144,7 +146,6 @@ impl Factory {
                 connection,
                 runtime: Handle::current(),
                 server: Arc::default(),
-                settings: Settings::default(),
                 informers: Mutex::default(),
             }),
         }
@@ -155,6 +156,14 @@ impl Factory {
     #[must_use]
     pub fn resync(self, period: Duration) -> Self {
         self.lock().resync = Some(period);
+        self
+    }
+
+    /// How long things may take on the way to the server, and how long it is waited after failures. It counts for
+    /// informers that are started from now on.
+    #[must_use]
+    pub fn timings(self, timings: Timings) -> Self {
+        timings.apply(&mut self.lock().settings);
         self
     }
 
@@ -213,7 +222,7 @@ impl Factory {
         }
         if informers.phase == Phase::Started {
             for core in informers.all.values() {
-                core.start(&self.inner.connection, &self.inner.server, &self.inner.settings);
+                core.start(&self.inner.connection, &self.inner.server, &informers.settings);
             }
         }
     }
@@ -278,7 +287,7 @@ impl Factory {
         let mut informers = self.lock();
         let resync = resync.or(informers.resync);
         let phase = informers.phase;
-        let Informers { all, made, .. } = &mut *informers;
+        let Informers { all, made, settings, .. } = &mut *informers;
         let core = all.entry(spec).or_insert_with_key(|spec| {
             *made += 1;
             let name = format!("{}-{made}", spec.resource.plural).into();
@@ -287,7 +296,7 @@ impl Factory {
         let core = Arc::clone(core);
         match phase {
             Phase::Idle => {}
-            Phase::Started => core.start(&self.inner.connection, &self.inner.server, &self.inner.settings),
+            Phase::Started => core.start(&self.inner.connection, &self.inner.server, settings),
             Phase::Stopped => core.abandon(),
         }
         drop(informers);

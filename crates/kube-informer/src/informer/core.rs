@@ -15,6 +15,7 @@ use super::hub::{Hub, Told};
 use super::mailbox::Mailbox;
 use super::pump::{Item, Pump, ScopeSink};
 use super::spec::Spec;
+use super::wait::moment;
 use crate::cache::{self, Cache};
 use crate::connect::Connection;
 use crate::encoding::Encoding;
@@ -181,7 +182,9 @@ impl Core {
             let (connection, server, settings) = (connection.clone(), Arc::clone(server), settings.clone());
             let run = async move {
                 let core = Arc::clone(sink.core());
-                let Some((json, protobuf)) = core.intakes(number, &connection).await else { return };
+                let Some((json, protobuf)) = core.intakes(number, &connection, &settings).await else {
+                    return;
+                };
                 Reflector::new(target, connection, sink, server, json, protobuf, settings).run().await;
             };
             tasks.push(self.runtime.spawn(run.instrument(span)));
@@ -189,7 +192,12 @@ impl Core {
     }
 
     /// The makers of objects, as soon as it is known what the server can be asked for.
-    async fn intakes(&self, scope: usize, connection: &Connection) -> Option<(Intake, Option<Intake>)> {
+    async fn intakes(
+        &self,
+        scope: usize,
+        connection: &Connection,
+        settings: &Settings,
+    ) -> Option<(Intake, Option<Intake>)> {
         let encoding = match self.spec.encoding {
             Some(encoding) => encoding,
             // What is in no table needs no version.
@@ -198,7 +206,7 @@ impl Core {
             {
                 Encoding::Json
             }
-            None => self.spec.encoding(self.server_version(scope, connection).await),
+            None => self.spec.encoding(self.server_version(scope, connection, settings).await),
         };
         self.board.encoding(encoding);
         // What was asked for has been checked; see `problem`.
@@ -220,8 +228,9 @@ impl Core {
         &self,
         scope: usize,
         connection: &Connection,
+        settings: &Settings,
     ) -> Option<crate::encoding::ServerVersion> {
-        let mut backoff = Backoff::new(Settings::default().backoff);
+        let mut backoff = Backoff::new(settings.backoff);
         loop {
             match connection.version().await {
                 Ok(version) => return version,
@@ -263,11 +272,9 @@ impl Core {
 
     /// Stops: nothing is asked, applied or told afterwards. Names the handlers that are still busy at the deadline.
     pub(crate) async fn stop(&self, deadline: Duration) -> Vec<String> {
-        let deadline = Instant::now() + deadline;
+        let deadline = moment(deadline);
         drop(lock(&self.idle).take());
-        for mailbox in self.hub.mailboxes() {
-            mailbox.close();
-        }
+        self.hub.close();
         let tasks = std::mem::take(&mut *lock(&self.tasks));
         for task in &tasks {
             task.abort();
@@ -290,9 +297,7 @@ impl Core {
     /// Tells everything that runs to end, and does not wait.
     pub(crate) fn abandon(&self) {
         drop(lock(&self.idle).take());
-        for mailbox in self.hub.mailboxes() {
-            mailbox.close();
-        }
+        self.hub.close();
         for task in lock(&self.tasks).drain(..) {
             task.abort();
         }

@@ -17,10 +17,17 @@ use crate::cache::{Cache, Change, Snapshot, Writer};
 pub(super) struct Hub {
     pub(super) cache: Cache,
     turn: Mutex<()>,
-    mailboxes: RwLock<Vec<Arc<Mailbox>>>,
+    mailboxes: RwLock<Mailboxes>,
     synced: AtomicBool,
     /// Counts the turns.
     turns: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Mailboxes {
+    all: Vec<Arc<Mailbox>>,
+    /// Nobody is told anything any more.
+    closed: bool,
 }
 
 /// What was told in one turn, by kind.
@@ -78,22 +85,34 @@ impl Hub {
         self.turns.subscribe()
     }
 
+    /// Adds someone to those who are told; closed at once where nobody is told any more.
     pub(super) fn add(&self, mailbox: Arc<Mailbox>) {
-        self.mailboxes.write().unwrap_or_else(PoisonError::into_inner).push(mailbox);
+        let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
+        if mailboxes.closed {
+            mailbox.close();
+        }
+        mailboxes.all.push(mailbox);
     }
 
     pub(super) fn remove(&self, mailbox: &Arc<Mailbox>) {
-        let mut all = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|each| !Arc::ptr_eq(each, mailbox));
+        let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.all.retain(|each| !Arc::ptr_eq(each, mailbox));
+    }
+
+    /// Ends all that there are, and those to come.
+    pub(super) fn close(&self) {
+        let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.closed = true;
+        mailboxes.all.iter().for_each(|mailbox| mailbox.close());
     }
 
     /// Those that there are.
     pub(super) fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
-        self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).all.clone()
     }
 
     fn each(&self, act: impl FnMut(&Arc<Mailbox>)) {
-        self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(act);
+        self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).all.iter().for_each(act);
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {

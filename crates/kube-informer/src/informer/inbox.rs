@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep_until};
 
 use super::event::Event;
 use super::hub::Hub;
 use super::mailbox::{Mailbox, Taken};
+use super::wait::moment;
 use crate::cache::Objects;
 
 /// See the module. Dropping it ends the registration.
@@ -39,11 +40,9 @@ struct Resync {
 impl Inbox {
     pub(super) fn new(hub: Arc<Hub>, mailbox: Arc<Mailbox>, resync: Option<Duration>) -> Self {
         hub.add(Arc::clone(&mailbox));
-        let resync = resync.filter(|period| !period.is_zero()).map(|period| {
-            // Jumps over what is beyond the clock's end.
-            let first = Instant::now().checked_add(period).unwrap_or_else(far);
-            Resync { period, timer: Box::pin(sleep_until(first)) }
-        });
+        let resync = resync
+            .filter(|period| !period.is_zero())
+            .map(|period| Resync { period, timer: Box::pin(sleep_until(moment(period))) });
         Self { hub, mailbox, beginning: None, again: None, resync, is_synced: false }
     }
 
@@ -74,8 +73,7 @@ impl Inbox {
     fn poll_resync(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(resync) = &mut self.resync else { return Poll::Pending };
         ready!(resync.timer.as_mut().poll(cx));
-        let next = Instant::now().checked_add(resync.period).unwrap_or_else(far);
-        resync.timer.as_mut().reset(next);
+        resync.timer.as_mut().reset(moment(resync.period));
         self.again = Some(self.hub.in_turn(|snapshot| snapshot.list().iter()));
         Poll::Ready(())
     }
@@ -139,11 +137,6 @@ impl Inbox {
             self.mailbox.synced.send_replace(true);
         }
     }
-}
-
-/// A time that does not come.
-fn far() -> Instant {
-    Instant::now() + Duration::from_secs(86_400 * 365 * 30)
 }
 
 impl Drop for Inbox {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::Informer;
 use super::core::{Running, until_closed};
@@ -19,6 +19,7 @@ use super::handler::{self, Handler};
 use super::inbox::Inbox;
 use super::mailbox::{Delivery, Mailbox};
 use super::stats::Durations;
+use super::wait::moment;
 
 /// How one is to be told what changes; made by [`Informer::subscribe`].
 #[must_use = "nobody is told until one of `on`, `handler` or `events` is called"]
@@ -241,7 +242,7 @@ impl Registration {
     /// Where a closure is still in a call at the deadline. It is told nothing after that, all the same.
     pub async fn remove(self, deadline: Duration) -> Result<(), RegistrationError> {
         self.0.mailbox.close();
-        if self.0.end(Instant::now() + deadline).await {
+        if self.0.end(moment(deadline)).await {
             return Ok(());
         }
         Err(RegistrationError::Busy { name: self.name().to_owned(), deadline })

@@ -239,6 +239,19 @@ async fn promise_12_a_stopped_informer_ends_streams_and_handlers() {
 }
 
 #[tokio::test]
+async fn promise_12_who_registers_with_a_stopped_informer_is_told_nothing_and_ends() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    hand.list(&[("a", 1)], 3);
+    assert_eq!(informer.core().stop(Duration::MAX).await, [""; 0]);
+    let (told, hear) = mpsc::channel();
+    let registration = informer.on(move |_| told.send(()).unwrap());
+    assert!(hear.recv().is_err());
+    assert!(informer.events().next().await.is_none());
+    registration.remove(Duration::MAX).await.unwrap();
+}
+
+#[tokio::test]
 async fn promise_12_a_dropped_stream_ends_its_registration_and_a_dropped_registration_goes_on() {
     let mut hand = Hand::new(Scope::All);
     let informer = hand.informer();

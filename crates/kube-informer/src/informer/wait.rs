@@ -5,13 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_client::core::Resource as KubeResource;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::core::Core;
 use super::health::{Cause, State};
 use crate::cache::VersionError;
 use crate::object::Version;
 use crate::resource::{Placement, Resource};
+
+/// The moment after so long; beyond the clock's end, one that does not come.
+pub(super) fn moment(after: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(86_400 * 365 * 30))
+}
 
 /// Something was not listed in time, or never can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
