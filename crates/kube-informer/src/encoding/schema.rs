@@ -140,7 +140,6 @@ pub(crate) fn message(id: MessageId) -> &'static Message {
 }
 
 /// All kinds, sorted by API version and kind.
-#[cfg(test)]
 pub(crate) fn roots() -> &'static [Root] {
     &table::ROOTS
 }
