@@ -7,7 +7,7 @@ use kube_informer_testbed::kubeconfig::Access;
 use kube_informer_testbed::require;
 use serde_json::json;
 
-use super::names::{DEFINITIONS, define};
+use super::names::{DEFINITIONS, define, unique};
 use super::*;
 
 fn widgets(group: &str, version: &str) -> Resource {
@@ -71,14 +71,14 @@ async fn lives_and_goes(connection: &Connection, endpoint: &Endpoint, group: &st
 #[tokio::test]
 async fn on_the_real_server_a_definition_s_end_is_proven_and_nothing_before_it() {
     let cluster = require!(Cluster::shared().await);
-    lives_and_goes(&real(&cluster).await, cluster.endpoint(), "gone.connect.example.com").await;
+    lives_and_goes(&real(&cluster).await, cluster.endpoint(), &unique("gone")).await;
 }
 
 #[tokio::test]
 async fn on_the_embedded_server_too() {
     let server = Server::builder().start().await.unwrap();
     let endpoint = Endpoint::new(Access::anonymous(server.url())).unwrap();
-    lives_and_goes(&embedded(&server).await, &endpoint, "gone.connect.example.com").await;
+    lives_and_goes(&embedded(&server).await, &endpoint, &unique("gone")).await;
 }
 
 #[tokio::test]

@@ -56,6 +56,11 @@ pub(super) fn definition(group: &str) -> Value {
     })
 }
 
+/// A group that no other test has, nor an earlier run of this one.
+pub(super) fn unique(prefix: &str) -> String {
+    format!("{prefix}-{:08x}.connect.example.com", fastrand::u32(..))
+}
+
 pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Creates it, and waits until it is served.
@@ -80,18 +85,17 @@ async fn the_real_server_is_read() {
     let connection = real(&cluster).await;
     finds_what_is_built_in(&connection).await;
 
-    let group = "names.connect.example.com";
+    let group = &unique("names");
     define(cluster.endpoint(), group).await;
-    for name in
-        ["wdg.names.connect.example.com", "Widget.v1.names.connect.example.com", "widgets.names.connect"]
-    {
+    let beginning = group.strip_suffix(".example.com").unwrap();
+    for name in [format!("wdg.{group}"), format!("Widget.v1.{group}"), format!("widgets.{beginning}")] {
         let expected = format!("/apis/{group}/v1 Widget true");
         let said = eventually("discovery has it", Duration::from_secs(30), async || {
-            Some(found(&connection, name).await).filter(|found| found.starts_with("/apis"))
+            Some(found(&connection, &name).await).filter(|found| found.starts_with("/apis"))
         });
         assert_eq!(said.await, expected, "{name}");
     }
-    let unserved = found(&connection, "widgets.v2.names.connect.example.com").await;
+    let unserved = found(&connection, &format!("widgets.v2.{group}")).await;
     assert!(unserved.contains("has no resource"), "{unserved}");
     cluster.endpoint().delete(&format!("{DEFINITIONS}/widgets.{group}")).await.unwrap().success().unwrap();
 }
