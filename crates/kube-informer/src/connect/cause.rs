@@ -83,8 +83,9 @@ mod tests {
     #[test]
     fn a_refusal_is_found_at_any_depth() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let inside = io::Error::other(layer("connect", refused));
-        assert!(failure(&layer("request", inside)).refused);
+        // A shell, whose own source is that of what it holds.
+        let inside = io::Error::other(refused);
+        assert!(failure(&layer("request", layer("connect", inside))).refused);
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
         assert!(!failure(&layer("request", reset)).refused);
     }

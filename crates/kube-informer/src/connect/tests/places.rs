@@ -37,7 +37,7 @@ async fn child(source: &str) {
     };
     match source.load().await {
         Ok(config) => println!("says: {}", config.cluster_url),
-        Err(error) => println!("says: {error}"),
+        Err(error) => println!("says: {}", error.to_string().replace('\n', " ")),
     }
 }
 
