@@ -46,8 +46,13 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
 }
 
 /// What rustls says of a certificate that it does not accept, and what that means to people.
-const CERTIFICATES: [(&str, &str); 4] = [
+const CERTIFICATES: [(&str, &str); 5] = [
     ("UnknownIssuer", "the server's certificate is signed by an authority that is not known here"),
+    // Clusters name their authorities alike: this is what another cluster's looks like.
+    (
+        "BadSignature",
+        "the server's certificate is signed by another authority than the one of that name here",
+    ),
     ("not valid for name", "the server's certificate is for another name than it was asked for by"),
     ("certificate expired", "the server's certificate has expired, or the clock here is wrong"),
     ("certificate not valid yet", "the server's certificate is not valid yet, or the clock here is wrong"),
@@ -78,8 +83,9 @@ mod tests {
     #[test]
     fn a_refusal_is_found_at_any_depth() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let inside = io::Error::other(layer("connect", refused));
-        assert!(failure(&layer("request", inside)).refused);
+        // A shell, whose own source is that of what it holds.
+        let inside = io::Error::other(refused);
+        assert!(failure(&layer("request", layer("connect", inside))).refused);
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
         assert!(!failure(&layer("request", reset)).refused);
     }

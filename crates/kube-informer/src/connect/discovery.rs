@@ -207,7 +207,7 @@ impl Document {
             "APIGroupDiscoveryList" | "APIGroupList" | "APIVersions" | "APIResourceList" => Ok(document),
             "" => Err(wrong(&"it has no kind")),
             // Whatever this is, it may be long.
-            kind => Err(wrong(&format_args!("its kind is {:.60}", kind))),
+            kind => Err(wrong(&format_args!("its kind is {kind:.60}"))),
         }
     }
 }

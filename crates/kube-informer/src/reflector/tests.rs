@@ -326,7 +326,7 @@ async fn promise_6_versions_that_went_back_are_found_and_everything_is_listed_an
     assert_eq!(seen.requests[1], newest);
 
     // By a look at the server after silence.
-    let first = then(streaming(&[("a", 1), ("b", 4)], 50), [Piece::Wait(Duration::from_secs(400))]);
+    let first = then(streaming(&[("a", 1), ("b", 4)], 50), [Piece::Wait(Duration::from_secs(300))]);
     let seen = Play::new([
         Answer::Watch(first),
         Answer::Watch(vec![Piece::Wait(Duration::from_secs(300))]),

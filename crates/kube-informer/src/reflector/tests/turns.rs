@@ -3,8 +3,8 @@
 use super::*;
 
 fn slow_list() -> Answer {
-    let slow = vec![Piece::Wait(Duration::from_secs(20)), Piece::bookmark(5, true), Piece::Hang];
-    Answer::Watch(slow)
+    let seconds = |seconds| Piece::Wait(Duration::from_secs(seconds));
+    Answer::Watch(vec![seconds(20), Piece::bookmark(5, true), seconds(200), Piece::Hang])
 }
 
 #[tokio::test(start_paused = true)]
