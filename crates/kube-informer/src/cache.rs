@@ -49,7 +49,7 @@ pub use scope::{Scopes, VersionError};
 pub use selector::{ParseSelectorError, Selector};
 pub use snapshot::Snapshot;
 
-use crate::object::{Object, Version};
+use crate::object::{Object, ObjectKey, Version};
 use fault::Faults;
 use postings::Postings;
 use state::State;
@@ -57,7 +57,7 @@ use state::State;
 /// Makes an empty cache.
 ///
 /// ```
-/// use kube_informer::cache::{self, Applied, Change, Scopes};
+/// use kube_informer::cache::{self, Applied, Change, Scopes, Stays};
 /// use kube_informer::encoding::{Codec, Encoding, Rules};
 /// use kube_informer::object::{Intake, Version};
 ///
@@ -66,7 +66,7 @@ use state::State;
 /// let pod = intake.object(arrived)?;
 ///
 /// let (mut writer, cache) = cache::cache(Scopes::all());
-/// let list = Change::Replace { scope: None, objects: vec![pod], version: Version::from("9") };
+/// let list = Change::Replace { scope: None, objects: vec![pod], stays: Stays::Nothing, version: Version::from("9") };
 /// let told = writer.apply([list]);
 /// assert!(matches!(&told[..], [Applied::Added { new }] if new.name() == "a"));
 ///
@@ -106,12 +106,19 @@ pub enum Change {
         /// Its last state, with the version of its removal.
         object: Object,
     },
+    /// An object is gone whose last state could not be read.
+    RemoveKey {
+        /// Namespace and name.
+        key: ObjectKey,
+    },
     /// These are all objects of a scope.
     Replace {
         /// The namespace; `None` for all.
         scope: Option<Arc<str>>,
         /// The objects, in the order of the list.
         objects: Vec<Object>,
+        /// What else stays as it is: objects that are there, and could not be read.
+        stays: Stays,
         /// The version of the list.
         version: Version,
     },
@@ -122,6 +129,19 @@ pub enum Change {
         /// The version.
         version: Version,
     },
+}
+
+/// What a list does not have, and does not take away.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub enum Stays {
+    /// Nothing: the list is complete.
+    #[default]
+    Nothing,
+    /// These.
+    Those(Vec<ObjectKey>),
+    /// Everything: some that could not be read could not even be told by their names.
+    Everything,
 }
 
 /// What became of an object.

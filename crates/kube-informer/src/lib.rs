@@ -19,12 +19,19 @@ pub mod object;
 pub mod resource;
 
 // Whom to ask, and as whom.
-#[allow(dead_code, reason = "the informer will use it")]
 pub mod connect;
 
 // Who asks the server: lists, watches, resumes.
-#[cfg_attr(not(test), expect(dead_code, reason = "the informer will start them"))]
 mod reflector;
+
+// The way from there to the cache.
+mod queue;
 
 // What is known now: all objects of a resource, found by key, namespace, label, owner or any index.
 pub mod cache;
+
+// One watch and one cache for everyone who wants to know.
+pub mod informer;
+
+// One informer for everyone who asks for the same.
+pub mod factory;

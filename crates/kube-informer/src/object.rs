@@ -287,6 +287,11 @@ impl<K> Object<K> {
         Object { inner: Arc::clone(&self.inner), view: PhantomData }
     }
 
+    /// The same object, seen as another type; without another handle to it.
+    pub(crate) fn into_cast<T>(self) -> Object<T> {
+        Object { inner: self.inner, view: PhantomData }
+    }
+
     /// Whether both are the same version of the same object, in the same place in memory.
     #[must_use]
     pub fn is_same<T>(&self, other: &Object<T>) -> bool {

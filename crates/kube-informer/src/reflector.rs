@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use self::backoff::{Backoff, BackoffSettings};
 use self::fault::{Fault, Remedy};
-use self::liveness::Liveness;
+use self::liveness::{Liveness, LivenessSettings};
 use self::request::{Freshness, Target};
 use self::stream::Watch;
 use self::transport::Transport;
@@ -41,7 +41,7 @@ use crate::object::{Intake, KeyRef, Object, Version};
 // What goes wrong, and when to try again.
 pub(crate) mod backoff;
 pub(crate) mod fault;
-mod liveness;
+pub(crate) mod liveness;
 mod recovery;
 
 // The states, one step each.
@@ -186,6 +186,7 @@ pub(crate) struct Settings {
     /// The largest object, in bytes.
     pub(crate) limit: usize,
     pub(crate) backoff: BackoffSettings,
+    pub(crate) liveness: LivenessSettings,
     /// How often it is tried where it is forbidden or not served.
     pub(crate) slow: Duration,
 }
@@ -199,6 +200,7 @@ impl Default for Settings {
             // etcd takes no more than some megabytes; aggregated APIs may.
             limit: 64 << 20,
             backoff: BackoffSettings::default(),
+            liveness: LivenessSettings::default(),
             slow: Duration::from_secs(30),
         }
     }
@@ -287,6 +289,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         settings: Settings,
     ) -> Self {
         let backoff = Backoff::new(settings.backoff);
+        let liveness = Liveness::new(settings.liveness);
         let intakes = Intakes { json, protobuf };
         let state = State::Begin { freshness: Freshness::Any, why: Why::First };
         Self {
@@ -300,7 +303,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             version: None,
             pages: false,
             backoff,
-            liveness: Liveness::default(),
+            liveness,
             unreadable: HashSet::new(),
             reloaded: false,
             absent: false,

@@ -7,8 +7,8 @@ use super::fault::Faults;
 use super::postings::Postings;
 use super::scope::Scopes;
 use super::store::Store;
-use super::{Applied, Change};
-use crate::object::{Object, Version};
+use super::{Applied, Change, Stays};
+use crate::object::{KeyRef, Object, ObjectKey, Version};
 
 /// All that readers see together. A clone costs a few pointers, and stays as it is.
 #[derive(Clone)]
@@ -66,8 +66,9 @@ impl State {
                 self.scopes.raise(object.namespace(), object.version());
                 self.remove(object, told, faults);
             }
-            Change::Replace { scope, objects, version } => {
-                self.replace(scope.as_deref(), objects, version, told, faults);
+            Change::RemoveKey { key } => self.remove_key(&key, told, faults),
+            Change::Replace { scope, objects, stays, version } => {
+                self.replace(scope.as_deref(), objects, &stays, version, told, faults);
             }
             Change::Progress { scope, version } => {
                 if self.scopes.has(scope.as_deref()) {
@@ -126,10 +127,19 @@ impl State {
         told.push(Applied::Deleted { last, certain: true });
     }
 
+    /// The server said that it is gone, and not which version of it went.
+    fn remove_key(&mut self, key: &ObjectKey, told: &mut Vec<Applied>, faults: &mut Faults) {
+        let Some(id) = self.store.find(KeyRef { namespace: &key.namespace, name: &key.name }) else { return };
+        let Some(last) = self.store.get(id).cloned() else { return };
+        self.forget(id, &last, faults);
+        told.push(Applied::Deleted { last, certain: true });
+    }
+
     fn replace(
         &mut self,
         scope: Option<&str>,
         mut objects: Vec<Object>,
+        stays: &Stays,
         version: Version,
         told: &mut Vec<Applied>,
         faults: &mut Faults,
@@ -151,8 +161,19 @@ impl State {
                 listed.set(id);
             }
         }
+        if let Stays::Those(keys) = stays {
+            for key in keys {
+                if let Some(id) = self.store.find(KeyRef { namespace: &key.namespace, name: &key.name }) {
+                    listed.set(id);
+                }
+            }
+        }
         let order = self.store.order();
-        let places = scope.map_or(0..order.len(), |namespace| self.store.places(order, namespace));
+        let places = match (stays, scope) {
+            (Stays::Everything, _) => 0..0,
+            (_, None) => 0..order.len(),
+            (_, Some(namespace)) => self.store.places(order, namespace),
+        };
         for (id, ()) in order.iter(places) {
             if listed.has(id) {
                 continue;

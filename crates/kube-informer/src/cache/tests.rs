@@ -66,7 +66,7 @@ fn version(number: u64) -> Version {
 }
 
 fn list(objects: Vec<Object>, at: u64) -> Change {
-    Change::Replace { scope: None, objects, version: version(at) }
+    Change::Replace { scope: None, objects, stays: Stays::Nothing, version: version(at) }
 }
 
 /// What was told, in short: `+a@1`, `~a@1>2`, `-a@2`, `?a@2` for a deletion that is not certain.
@@ -186,7 +186,12 @@ fn versions_that_are_no_numbers_are_taken_as_they_come() {
         maker.0.object(document.to_string().as_bytes()).unwrap()
     };
     let told = writer.apply([
-        Change::Replace { scope: None, objects: vec![text("zz")], version: Version::from("q") },
+        Change::Replace {
+            scope: None,
+            objects: vec![text("zz")],
+            stays: Stays::Nothing,
+            version: Version::from("q"),
+        },
         Change::Put(text("aa")),
         Change::Put(text("aa")),
     ]);
@@ -207,6 +212,7 @@ fn every_scope_has_its_own_version_and_its_own_lists() {
     let scoped = |namespace: &str, objects, at| Change::Replace {
         scope: Some(namespace.into()),
         objects,
+        stays: Stays::Nothing,
         version: version(at),
     };
     writer.apply([scoped("one", vec![at("one", "a", 1), at("one", "b", 2)], 5)]);
@@ -515,4 +521,39 @@ fn handles_can_be_sent_and_shared() {
     shared::<Query>();
     sent::<Objects>();
     sent::<Writer>();
+}
+
+#[test]
+fn a_list_leaves_what_could_not_be_read_as_it_was() {
+    let (mut writer, cache) = cache(Scopes::all());
+    let mut maker = Maker::new();
+    let mut at =
+        |name, version| maker.make(&Made { namespace: "n", name, uid: name, version, ..Made::default() });
+    let key = |name: &str| ObjectKey { namespace: "n".to_owned(), name: name.to_owned() };
+    writer.apply([list(vec![at("a", 1), at("b", 2), at("c", 3)], 3)]);
+    let some = |objects, stays, at| Change::Replace { scope: None, objects, stays, version: version(at) };
+    let names = || cache.list().iter().map(|object| object.name().to_owned()).collect::<Vec<_>>();
+
+    let told = writer.apply([some(vec![at("a", 4)], Stays::Those(vec![key("b"), key("unknown")]), 5)]);
+    assert!(
+        matches!(&told[..], [Applied::Deleted { last, .. }, Applied::Updated { .. }] if last.name() == "c")
+    );
+    assert_eq!(names(), ["a", "b"]);
+
+    // One had not even a name: it may be any of those that are missing.
+    let told = writer.apply([some(vec![at("d", 6)], Stays::Everything, 7)]);
+    assert!(matches!(&told[..], [Applied::Added { new }] if new.name() == "d"));
+    assert_eq!(names(), ["a", "b", "d"]);
+}
+
+#[test]
+fn what_is_gone_is_gone_even_if_its_last_state_could_not_be_read() {
+    let (mut writer, cache) = cache(Scopes::all());
+    let mut maker = Maker::new();
+    let object = maker.make(&Made { namespace: "n", name: "a", uid: "a", version: 1, ..Made::default() });
+    writer.apply([list(vec![object], 3)]);
+    let gone = || Change::RemoveKey { key: ObjectKey { namespace: "n".to_owned(), name: "a".to_owned() } };
+    let told = writer.apply([gone(), gone()]);
+    assert!(matches!(&told[..], [Applied::Deleted { last, certain: true }] if last.name() == "a"));
+    assert!(cache.list().is_empty());
 }

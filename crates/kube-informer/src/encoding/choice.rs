@@ -55,6 +55,15 @@ impl Encoding {
         if known && not_newer { Self::Protobuf } else { Self::Json }
     }
 
+    /// Its name: `json`, `protobuf`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Protobuf => "protobuf",
+        }
+    }
+
     /// What to send as `Accept`. The server may always answer in JSON.
     #[must_use]
     pub fn accept(self) -> &'static str {

@@ -8,9 +8,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// What silence may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LivenessSettings {
+    /// The shortest interval that is believed. Bookmarks right after each other, as around a busy moment, say nothing
+    /// about it.
+    pub(crate) shortest: Duration,
+    /// How much longer than its own timeout a watch may take to end.
+    pub(crate) grace: Duration,
+}
+
+impl Default for LivenessSettings {
+    fn default() -> Self {
+        Self { shortest: SHORTEST, grace: GRACE }
+    }
+}
+
 /// Learns how often bookmarks come on one resource.
 #[derive(Debug, Default)]
 pub(crate) struct Liveness {
+    settings: LivenessSettings,
     /// The longest of the last intervals between two bookmarks of one watch.
     interval: Option<Duration>,
     /// The last bookmark of this watch.
@@ -20,13 +37,14 @@ pub(crate) struct Liveness {
 /// How many missed bookmarks are suspicious.
 const MISSED: u32 = 3;
 
-/// Bookmarks right after each other, as around a busy moment, say nothing about the interval.
 const SHORTEST: Duration = Duration::from_secs(10);
-
-/// How much longer than its own timeout a watch may take to end.
 const GRACE: Duration = Duration::from_secs(30);
 
 impl Liveness {
+    pub(crate) fn new(settings: LivenessSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
     /// A watch begins: what was learned stays, what was counted does not.
     pub(crate) fn opened(&mut self) {
         self.last = None;
@@ -36,7 +54,7 @@ impl Liveness {
     pub(crate) fn bookmark(&mut self) {
         let now = Instant::now();
         if let Some(last) = self.last.replace(now) {
-            let seen = now.saturating_duration_since(last).max(SHORTEST);
+            let seen = now.saturating_duration_since(last).max(self.settings.shortest);
             // It follows the server at once where that is slower than thought, and slowly where it is faster.
             self.interval = Some(
                 self.interval.map_or(seen, |known| if seen > known { seen } else { (known * 3 + seen) / 4 }),
@@ -47,7 +65,7 @@ impl Liveness {
     /// When the silence of a watch becomes suspicious that was opened and last heard of at these times, and that the
     /// server ends by itself after a timeout.
     pub(crate) fn suspicious_at(&self, opened: Instant, heard: Instant, timeout: Duration) -> Instant {
-        let end = opened + timeout + GRACE;
+        let end = opened + timeout + self.settings.grace;
         match self.interval {
             Some(interval) => end.min(heard + interval * MISSED),
             None => end,

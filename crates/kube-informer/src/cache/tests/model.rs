@@ -326,6 +326,7 @@ fn run(scoped: bool, batches: Vec<Vec<Step>>) {
                 Step::Replace(scope, list, at) => changes.push(Change::Replace {
                     scope: model.scope(*scope).1.map(Into::into),
                     objects: list.iter().map(|(key, plain)| object(&mut maker, *key, plain)).collect(),
+                    stays: Stays::Nothing,
                     version: version(*at),
                 }),
                 Step::Progress(scope, at) => changes.push(Change::Progress {

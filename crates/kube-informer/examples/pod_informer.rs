@@ -1,0 +1,52 @@
+//! The classic: handlers for pods, a cache that is waited for, something that runs every ten seconds, and everything said
+//! again every thirty.
+//!
+//! Flags, in seconds: `--resync 30 --run-every 10 --deadline 60`.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use jiff::{Zoned, tz::TimeZone};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::factory::Factory;
+use kube_informer::informer::{Delivery, Event, Scope};
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let factory = Factory::try_default().await?.resync(flag("--resync", 30)?);
+    let pods = factory.informer::<Pod>(Scope::All);
+    // Each update, not only the last of those that came at once.
+    let registration = pods.subscribe().delivery(Delivery::Every(100_000)).on(|event| match event {
+        Event::Added { new, .. } => log(&format!("handleAdd is called for Pod (key: {})", new.key())),
+        Event::Updated { new, .. } => log(&format!("handleUpdate is called for Pod (key: {})", new.key())),
+        Event::Deleted { last, .. } => log(&format!("handleDelete is called for Pod (key: {})", last.key())),
+        Event::Gap { missed } => log(&format!("{missed} changes were missed; all pods follow")),
+        _ => {}
+    });
+    factory.start();
+
+    let deadline = flag("--deadline", 60)?;
+    match factory.synced(deadline).await {
+        Ok(()) if registration.synced(deadline).await.is_ok() => log("cache is synced"),
+        Ok(()) => log("cache is not synced: the handler is still busy"),
+        Err(why) => log(&format!("cache is not synced: {why}")),
+    }
+    let mut every = tokio::time::interval(flag("--run-every", 10)?.max(Duration::from_millis(1)));
+    loop {
+        tokio::select! {
+            _ = every.tick() => log("run"),
+            _ = tokio::signal::ctrl_c() => break,
+        }
+    }
+    factory.shutdown().await;
+    Ok(())
+}
+
+fn log(text: &str) {
+    println!("{} {text}", Zoned::now().with_time_zone(TimeZone::system()).strftime("%Y/%m/%d %H:%M:%S"));
+}
+
+fn flag(name: &str, default: u64) -> Result<Duration> {
+    let value = std::env::args().skip_while(|arg| arg != name).nth(1);
+    Ok(Duration::from_secs_f64(value.map_or(Ok(default as f64), |value| value.parse())?))
+}

@@ -1,0 +1,339 @@
+//! One informer for everyone who asks for the same.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kube_informer::factory::Factory;
+//! use kube_informer::informer::{Event, Scope};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let factory = Factory::try_default().await?;
+//! let pods = factory.informer::<Pod>(Scope::All);
+//! pods.on(|event: Event<Pod>| match event {
+//!     Event::Added { new, .. } => println!("+ {}", new.key()),
+//!     Event::Updated { old, new, .. } => println!("~ {} {}→{}", new.key(), old.version(), new.version()),
+//!     Event::Deleted { last, .. } => println!("- {}", last.key()),
+//!     _ => {}
+//! });
+//! factory.start();
+//! factory.synced(Duration::from_secs(30)).await?;
+//! for pod in pods.list().namespace("default").labels("app=web")? {
+//!     println!("{} {:?}", pod.key(), pod.view()?.status);
+//! }
+//! factory.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - Informers are shared by what they ask the server for and by what they keep of it: resource, scope, selectors,
+//!   encoding, dropped fields. Not by the type that their objects are seen as, the views that are kept, or how often
+//!   everything is said again.
+//! - They begin with [`start`](Factory::start); those that are asked for later begin at once.
+//! - [`shutdown`](Factory::shutdown) ends everything and waits for it: nothing runs or is called afterwards. Where all
+//!   handles of a factory and of its informers are dropped, everything is told to end, and nothing waited for.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube_client::core::Resource as KubeResource;
+use kube_client::{Client, Config};
+use tokio::runtime::Handle;
+
+mod builder;
+mod metrics;
+mod timings;
+
+pub use builder::InformerBuilder;
+pub use timings::Timings;
+
+use crate::connect::{ConnectError, Connection, ResolveError, Source};
+use crate::informer::core::Core;
+use crate::informer::spec::Spec;
+use crate::informer::{Informer, InformerStats, NotSynced, Scope};
+use crate::object::ViewBudget;
+use crate::reflector::{Server, Settings};
+use crate::resource::{Placement, Resource};
+
+/// Makes informers, one for everyone who asks for the same. See the [module](self).
+///
+/// A clone is the same factory.
+#[derive(Clone)]
+pub struct Factory {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    connection: Connection,
+    runtime: Handle,
+    server: Arc<Server>,
+    informers: Mutex<Informers>,
+}
+
+#[derive(Default)]
+struct Informers {
+    all: HashMap<Spec, Arc<Core>>,
+    /// How many there were, so far.
+    made: u64,
+    phase: Phase,
+    resync: Option<Duration>,
+    settings: Settings,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Started,
+    Stopped,
+}
+
+/// What a shutdown has left: nothing, unless a closure was stuck.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shutdown {
+    /// Closures that were still in a call; they are told nothing after it.
+    pub busy: Vec<String>,
+}
+
+/// How long a shutdown waits for handlers that are busy.
+const GRACE: Duration = Duration::from_secs(30);
+
+impl Factory {
+    /// A factory for the cluster that the environment names: a kubeconfig, or the cluster that it runs in.
+    ///
+    /// # Errors
+    ///
+    /// Where neither is there, or what is there cannot be used.
+    pub async fn try_default() -> Result<Self, ConnectError> {
+        Ok(Self::with(Connection::try_default().await?))
+    }
+
+    /// A factory for the cluster that a source names: a kubeconfig and a context, or the cluster that it runs in.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not there, or what is there cannot be used.
+    pub async fn from_source(source: Source) -> Result<Self, ConnectError> {
+        Ok(Self::with(Connection::from_source(source).await?))
+    }
+
+    /// A factory for a cluster, as a configuration says.
+    ///
+    /// # Errors
+    ///
+    /// Where the configuration cannot be used.
+    pub async fn from_config(config: Config) -> Result<Self, ConnectError> {
+        Ok(Self::with(Connection::from_config(config).await?))
+    }
+
+    /// A factory that uses a client as it is.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime, which a client needs, too.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self::with(Connection::new(client))
+    }
+
+    fn with(connection: Connection) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                connection,
+                runtime: Handle::current(),
+                server: Arc::default(),
+                informers: Mutex::default(),
+            }),
+        }
+    }
+
+    /// How often everything is said again to those who are told, unless they or their informer say otherwise. Without it,
+    /// never. It counts for informers that are asked for from now on.
+    #[must_use]
+    pub fn resync(self, period: Duration) -> Self {
+        self.lock().resync = Some(period);
+        self
+    }
+
+    /// How long things may take on the way to the server, and how long it is waited after failures. It counts for
+    /// informers that are started from now on.
+    #[must_use]
+    pub fn timings(self, timings: Timings) -> Self {
+        timings.apply(&mut self.lock().settings);
+        self
+    }
+
+    /// The informer for objects of a type.
+    #[must_use]
+    pub fn informer<K>(&self, scope: Scope) -> Informer<K>
+    where
+        K: KubeResource<DynamicType = (), Scope: Placement>,
+    {
+        self.configure(scope).informer()
+    }
+
+    /// The informer for objects of a type, to be set up.
+    pub fn configure<K>(&self, scope: Scope) -> InformerBuilder<K>
+    where
+        K: KubeResource<DynamicType = (), Scope: Placement>,
+    {
+        self.configure_resource(Resource::of::<K>(), scope).cast()
+    }
+
+    /// The informer for a resource that is named as for `kubectl`: `deploy`, `deployments.apps`, `Deployment.v1.apps`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such resource, it cannot be watched, or the server cannot be asked.
+    pub async fn resource(&self, name: &str, scope: Scope) -> Result<Informer, ResolveError> {
+        Ok(self.configure_resource(self.resolve(name).await?, scope).informer())
+    }
+
+    /// The client in use, for what else is to be asked of the server. Another one takes its place when credentials are
+    /// read anew: ask for it when it is needed.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.inner.connection.client()
+    }
+
+    /// The resource that is named as for `kubectl`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such resource, it cannot be watched, or the server cannot be asked.
+    pub async fn resolve(&self, name: &str) -> Result<Resource, ResolveError> {
+        self.inner.connection.resolve(name).await
+    }
+
+    /// The informer for a resource, to be set up.
+    pub fn configure_resource(&self, resource: Resource, scope: Scope) -> InformerBuilder {
+        InformerBuilder::new(self.clone(), Spec::new(resource, scope))
+    }
+
+    /// Starts all informers. Those that are asked for later start by themselves.
+    pub fn start(&self) {
+        let mut informers = self.lock();
+        if informers.phase == Phase::Idle {
+            informers.phase = Phase::Started;
+        }
+        if informers.phase == Phase::Started {
+            for core in informers.all.values() {
+                core.start(&self.inner.connection, &self.inner.server, &informers.settings);
+            }
+        }
+    }
+
+    /// Waits until all informers have listed everything once.
+    ///
+    /// # Errors
+    ///
+    /// Where that takes longer than the deadline, or can never be; it says which are missing, and why.
+    pub async fn synced(&self, deadline: Duration) -> Result<(), NotSynced> {
+        let cores = self.inner.cores();
+        crate::informer::synced(&cores.iter().collect::<Vec<_>>(), deadline).await
+    }
+
+    /// Stops one informer, for everyone, and waits for its end. Whoever asks for the same again gets a new one. Names the
+    /// closures that are still busy at the deadline.
+    pub async fn stop<K>(&self, informer: &Informer<K>, deadline: Duration) -> Shutdown {
+        let core = informer.core();
+        self.lock().all.retain(|_, each| !Arc::ptr_eq(each, core));
+        Shutdown { busy: core.stop(deadline).await }
+    }
+
+    /// Stops everything and waits for its end. Handlers that are busy have half a minute.
+    pub async fn shutdown(&self) -> Shutdown {
+        self.shutdown_within(GRACE).await
+    }
+
+    /// Stops everything and waits for its end, and not longer than the deadline for handlers that are busy.
+    pub async fn shutdown_within(&self, deadline: Duration) -> Shutdown {
+        self.lock().phase = Phase::Stopped;
+        let stops = self.inner.cores().into_iter().map(|core| async move { core.stop(deadline).await });
+        let busy = futures_util::future::join_all(stops).await;
+        self.lock().all.clear();
+        Shutdown { busy: busy.into_iter().flatten().collect() }
+    }
+
+    /// What the informers have done, and what they hold.
+    #[must_use]
+    pub fn stats(&self) -> Vec<InformerStats> {
+        self.inner.cores().iter().map(|core| core.stats()).collect()
+    }
+
+    /// Registers metrics of all informers, those that there are and those to come: what they hold, what came, what
+    /// waits, how handlers keep up, how it goes.
+    ///
+    /// ```no_run
+    /// # use kube_informer::factory::Factory;
+    /// # fn example(factory: &Factory) -> std::fmt::Result {
+    /// let mut registry = prometheus_client::registry::Registry::default();
+    /// factory.register_metrics(&mut registry);
+    /// let mut page = String::new();
+    /// prometheus_client::encoding::text::encode(&mut page, &registry)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
+        registry.register_collector(metrics::collector(&self.inner));
+    }
+
+    /// The informer for this; started, if the others are.
+    fn shared<K>(&self, spec: Spec, views: Option<ViewBudget>, resync: Option<Duration>) -> Informer<K> {
+        let mut informers = self.lock();
+        let resync = resync.or(informers.resync);
+        let phase = informers.phase;
+        let Informers { all, made, settings, .. } = &mut *informers;
+        let core = all.entry(spec).or_insert_with_key(|spec| {
+            *made += 1;
+            let name = format!("{}-{made}", spec.resource.plural).into();
+            Core::new(name, spec.clone(), views.unwrap_or_default(), self.inner.runtime.clone())
+        });
+        let core = Arc::clone(core);
+        match phase {
+            Phase::Idle => {}
+            Phase::Started => core.start(&self.inner.connection, &self.inner.server, settings),
+            Phase::Stopped => core.abandon(),
+        }
+        drop(informers);
+        let keeper: Arc<dyn Any + Send + Sync> = Arc::<Inner>::clone(&self.inner);
+        Informer::new(core, keeper, resync)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Informers> {
+        self.inner.lock()
+    }
+}
+
+impl Inner {
+    fn cores(&self) -> Vec<Arc<Core>> {
+        self.lock().all.values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Informers> {
+        self.informers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let informers = self.informers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for core in informers.all.values() {
+            core.abandon();
+        }
+    }
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let informers = self.lock();
+        f.debug_struct("Factory")
+            .field("phase", &informers.phase)
+            .field("informers", &informers.all.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,243 @@
+//! A shared informer: one watch, one cache, and any number of those who are told what changes.
+//!
+//! Promised (the numbers are those of the tests):
+//!
+//! 8. A handler finds the cache at its event's version or later. Lists and snapshots are one consistent state.
+//! 9. Every registration sees, in order per object: what there is (`initial`), then what changes, each update with its old
+//!    object. One that comes late gets the whole cache first, without stopping the others.
+//! 10. Handlers hold up nobody: each has its own queue ([`Delivery`]), whose memory is bounded. One that is slow, stuck or
+//!     panics harms no other, and not the cache.
+//! 11. Everything is said again at each registration's own period, from the cache, and marked as such.
+//! 12. Ends can be awaited; nothing is called afterwards, and nothing is left behind.
+//! 14. Whoever has written can wait until the cache has it.
+//! 15. [`Health`] says whether the cache is what the server has, and why not.
+//!
+//! Not promised: an order between objects; that a [`Latest`](Delivery::Latest) registration sees every change.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use tokio::time::timeout;
+
+// What is asked for.
+mod scope;
+pub(crate) mod spec;
+
+// How it goes on its way.
+pub(crate) mod core;
+mod health;
+mod hub;
+mod pump;
+
+// Who is told, and what.
+mod event;
+mod handler;
+mod inbox;
+mod mailbox;
+mod pending;
+mod registration;
+
+// What is waited for, and counted.
+mod stats;
+mod wait;
+
+pub use event::Event;
+pub use handler::Handler;
+pub use health::{Cause, Health, Relists, State, Why};
+pub use mailbox::Delivery;
+pub use registration::{Events, Registration, RegistrationError, RegistrationStats, Subscription};
+pub use scope::Scope;
+pub use stats::{Durations, InformerStats};
+pub(crate) use wait::synced;
+pub use wait::{CaughtUpError, Missing, NotSynced, Written};
+
+use self::core::Core;
+use crate::cache::{Index, IndexError, IndexFault, Query, Snapshot};
+use crate::object::Object;
+use crate::resource::Resource;
+
+/// What is known of a resource's objects, seen as `K`s. See the [module](self).
+///
+/// A clone is the same informer. So is [another view](Self::cast) of it.
+pub struct Informer<K = serde_json::Value> {
+    core: Arc<Core>,
+    /// Whoever runs it stops when nobody is interested any more.
+    keeper: Arc<dyn Any + Send + Sync>,
+    resync: Option<Duration>,
+    view: PhantomData<fn() -> K>,
+}
+
+impl<K> Informer<K> {
+    pub(crate) fn new(core: Arc<Core>, keeper: Arc<dyn Any + Send + Sync>, resync: Option<Duration>) -> Self {
+        Self { core, keeper, resync, view: PhantomData }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The resource.
+    #[must_use]
+    pub fn resource(&self) -> &Resource {
+        &self.core.spec().resource
+    }
+
+    /// Which of its objects.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.core.spec().scope
+    }
+
+    /// The same informer, its objects seen as another type.
+    #[must_use]
+    pub fn cast<T>(&self) -> Informer<T> {
+        Informer::new(Arc::clone(&self.core), Arc::clone(&self.keeper), self.resync)
+    }
+
+    /// The object with this namespace (empty for cluster-scoped objects) and name, as it is now.
+    #[must_use]
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Object<K>> {
+        self.snapshot().get(namespace, name)
+    }
+
+    /// All objects as they are now, to be narrowed down.
+    pub fn list(&self) -> Query<K> {
+        self.snapshot().list()
+    }
+
+    /// The cache as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot<K> {
+        self.core.cache().snapshot().cast()
+    }
+
+    /// Adds an index, now or later: it appears complete.
+    ///
+    /// # Errors
+    ///
+    /// Where there is one with this name.
+    pub fn add_index(&self, index: Index) -> Result<(), IndexError> {
+        self.core.cache().add_index(index)
+    }
+
+    /// Removes an index.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none with this name.
+    pub fn remove_index(&self, name: &str) -> Result<(), IndexError> {
+        self.core.cache().remove_index(name)
+    }
+
+    /// The last failures of index functions, oldest first.
+    #[must_use]
+    pub fn index_faults(&self) -> Vec<IndexFault> {
+        self.core.cache().index_faults()
+    }
+
+    /// What it has done, and what it holds.
+    #[must_use]
+    pub fn stats(&self) -> InformerStats {
+        self.core.stats()
+    }
+
+    /// How it goes.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.core.board().health()
+    }
+
+    /// How it goes, now and whenever it changes. A reader that is slow sees the last of several changes. It ends when the
+    /// informer has been stopped.
+    pub fn health_changes(&self) -> impl Stream<Item = Health> + Send + 'static {
+        let core = Arc::clone(&self.core);
+        let mut changes = core.board().changes.subscribe();
+        changes.mark_changed();
+        futures_util::stream::unfold((core, changes, false), |(core, mut changes, stopped)| async move {
+            if stopped || changes.changed().await.is_err() {
+                return None;
+            }
+            let health = core.board().health();
+            let stopped = health.state == State::Stopped;
+            Some((health, (core, changes, stopped)))
+        })
+    }
+
+    /// Whether everything was listed once.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.core.hub().is_synced()
+    }
+
+    /// Waits until everything was listed once. Handlers may still have to be told of some of it: see
+    /// [`Registration::synced`].
+    ///
+    /// # Errors
+    ///
+    /// Where that takes longer than the deadline, or can never be.
+    pub async fn synced(&self, deadline: Duration) -> Result<(), NotSynced> {
+        synced(&[&self.core], deadline).await
+    }
+
+    /// Waits until the cache has what was written.
+    ///
+    /// # Errors
+    ///
+    /// Where that takes longer than the deadline. At once where it can never be: it was another resource, or is out of
+    /// scope, or the versions have no order.
+    pub async fn caught_up(&self, written: &Written, deadline: Duration) -> Result<(), CaughtUpError> {
+        let caught_up = wait::caught_up(&self.core, written);
+        timeout(deadline, caught_up).await.unwrap_or_else(|_| {
+            Err(CaughtUpError::Deadline {
+                written: written.to_string(),
+                deadline,
+                state: Box::new(self.health().state),
+            })
+        })
+    }
+}
+
+impl<K: Send + 'static> Informer<K> {
+    /// To be told what changes, in some way.
+    pub fn subscribe(&self) -> Subscription<K> {
+        Subscription { informer: self.clone(), delivery: Delivery::default(), resync: None, name: None }
+    }
+
+    /// Calls a closure with each event. It may block: it has a thread of its own.
+    pub fn on(&self, closure: impl FnMut(Event<K>) + Send + 'static) -> Registration {
+        self.subscribe().on(closure)
+    }
+
+    /// Calls the methods of a handler.
+    pub fn handler(&self, handler: impl Handler<K>) -> Registration {
+        self.subscribe().handler(handler)
+    }
+
+    /// The events as a stream.
+    pub fn events(&self) -> Events<K> {
+        self.subscribe().events()
+    }
+}
+
+impl<K> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        self.cast()
+    }
+}
+
+impl<K> fmt::Debug for Informer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Informer")
+            .field("resource", &format_args!("{}", self.resource()))
+            .field("scope", &format_args!("{}", self.scope()))
+            .field("state", &format_args!("{}", self.health().state))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Where the cache and the registrations of one informer meet.
+//!
+//! A state of the cache is published first, and told afterwards: a handler finds the cache at its event's version or
+//! later. Both happen in one turn. Whoever begins takes the state and its place in what is told in a turn of its own, so
+//! that nothing is missed and nothing told twice.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use super::mailbox::{Batch, Mailbox};
+use crate::cache::{Cache, Change, Snapshot, Writer};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Hub {
+    pub(super) cache: Cache,
+    turn: Mutex<()>,
+    mailboxes: RwLock<Mailboxes>,
+    synced: AtomicBool,
+    /// Counts the turns.
+    turns: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Mailboxes {
+    all: Vec<Arc<Mailbox>>,
+    /// Nobody is told anything any more.
+    closed: bool,
+}
+
+/// What was told in one turn, by kind.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) added: u64,
+    pub(super) updated: u64,
+    pub(super) deleted: u64,
+}
+
+impl Hub {
+    pub(super) fn new(cache: Cache) -> Self {
+        Self {
+            cache,
+            turn: Mutex::default(),
+            mailboxes: RwLock::default(),
+            synced: AtomicBool::new(false),
+            turns: watch::Sender::new(0),
+        }
+    }
+
+    /// Applies changes, publishes the new state, tells everyone.
+    pub(super) fn apply(&self, writer: &mut Writer, changes: Vec<Change>, initial: bool) -> Told {
+        let turn = self.turn();
+        let changes = writer.apply(changes);
+        let told = Told::of(&changes);
+        if !changes.is_empty() {
+            let batch = Arc::new(Batch { changes, initial });
+            self.each(|mailbox| mailbox.push(&batch));
+        }
+        if !self.is_synced() && self.cache.snapshot().is_synced() {
+            self.synced.store(true, Ordering::Release);
+            // Those whose last object of the beginning came earlier.
+            self.each(|mailbox| mailbox.waker.wake());
+        }
+        drop(turn);
+        self.turns.send_modify(|turns| *turns += 1);
+        told
+    }
+
+    /// The state of the cache in which everything that was told is, and nothing else. Until it is dropped, nothing
+    /// happens: only what must not be missed belongs into it.
+    pub(super) fn in_turn<R>(&self, take: impl FnOnce(Snapshot) -> R) -> R {
+        let _turn = self.turn();
+        take(self.cache.snapshot())
+    }
+
+    /// Whether everything was listed once.
+    pub(super) fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Changes with every turn.
+    pub(super) fn turns(&self) -> watch::Receiver<u64> {
+        self.turns.subscribe()
+    }
+
+    /// Adds someone to those who are told; closed at once where nobody is told any more.
+    pub(super) fn add(&self, mailbox: Arc<Mailbox>) {
+        let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
+        if mailboxes.closed {
+            mailbox.close();
+        }
+        mailboxes.all.push(mailbox);
+    }
+
+    pub(super) fn remove(&self, mailbox: &Arc<Mailbox>) {
+        let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.all.retain(|each| !Arc::ptr_eq(each, mailbox));
+    }
+
+    /// Ends all that there are, and those to come.
+    pub(super) fn close(&self) {
+        let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.closed = true;
+        mailboxes.all.iter().for_each(|mailbox| mailbox.close());
+    }
+
+    /// Those that there are.
+    pub(super) fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
+        self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).all.clone()
+    }
+
+    fn each(&self, act: impl FnMut(&Arc<Mailbox>)) {
+        self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).all.iter().for_each(act);
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        // It guards an order, no data: a panic on the way leaves nothing half done that could be seen.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn of(changes: &[crate::cache::Applied]) -> Self {
+        let mut told = Self::default();
+        for change in changes {
+            match change {
+                crate::cache::Applied::Added { .. } => told.added += 1,
+                crate::cache::Applied::Updated { .. } => told.updated += 1,
+                crate::cache::Applied::Deleted { .. } => told.deleted += 1,
+            }
+        }
+        told
+    }
+}

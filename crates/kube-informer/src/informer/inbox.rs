@@ -1,0 +1,147 @@
+//! The events of one registration, one after the other.
+//!
+//! First the objects that there are, then what changes, and now and then everything again if that is asked for. An object
+//! that has changed is not said again with an older state: what is new about it comes by itself. Changes come before what
+//! is only said again.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep_until};
+
+use super::event::Event;
+use super::hub::Hub;
+use super::mailbox::{Mailbox, Taken};
+use super::wait::moment;
+use crate::cache::Objects;
+
+/// See the module. Dropping it ends the registration.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    hub: Arc<Hub>,
+    mailbox: Arc<Mailbox>,
+    /// What there was when it began, as far as it was not told yet.
+    beginning: Option<Objects>,
+    /// What is said again.
+    again: Option<Objects>,
+    resync: Option<Resync>,
+    is_synced: bool,
+}
+
+#[derive(Debug)]
+struct Resync {
+    period: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Inbox {
+    pub(super) fn new(hub: Arc<Hub>, mailbox: Arc<Mailbox>, resync: Option<Duration>) -> Self {
+        hub.add(Arc::clone(&mailbox));
+        let resync = resync
+            .filter(|period| !period.is_zero())
+            .map(|period| Resync { period, timer: Box::pin(sleep_until(moment(period))) });
+        Self { hub, mailbox, beginning: None, again: None, resync, is_synced: false }
+    }
+
+    pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    /// The next event; `None` when the registration has ended.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let mut registered = false;
+        loop {
+            match self.step() {
+                Taken::Event(event) => return Poll::Ready(Some(event)),
+                Taken::Closed => return Poll::Ready(None),
+                // What comes between a look and the registration would be slept over.
+                Taken::Nothing if !registered => {
+                    self.mailbox.waker.register(cx.waker());
+                    registered = true;
+                }
+                Taken::Nothing | Taken::Begin => {
+                    ready!(self.poll_resync(cx));
+                }
+            }
+        }
+    }
+
+    /// Waits until everything is to be said again.
+    fn poll_resync(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(resync) = &mut self.resync else { return Poll::Pending };
+        ready!(resync.timer.as_mut().poll(cx));
+        resync.timer.as_mut().reset(moment(resync.period));
+        self.again = Some(self.hub.in_turn(|snapshot| snapshot.list().iter()));
+        Poll::Ready(())
+    }
+
+    fn step(&mut self) -> Taken {
+        // Of several that overflow at the same time, none is told to begin for ever.
+        let taken = match &mut self.beginning {
+            None => self.mailbox.take(),
+            Some(_) if self.mailbox.must_begin() => Taken::Begin,
+            Some(_) if self.mailbox.is_closed() => Taken::Closed,
+            Some(objects) => match objects.next() {
+                Some(new) => return Taken::Event(Event::Added { new, initial: true }),
+                None => {
+                    self.beginning = None;
+                    self.mailbox.take()
+                }
+            },
+        };
+        let taken = match taken {
+            Taken::Begin => match self.begin() {
+                Some(missed) => Taken::Event(Event::Gap { missed }),
+                None => return self.step(),
+            },
+            Taken::Nothing => self.say_again(),
+            other => other,
+        };
+        self.note_sync(&taken);
+        taken
+    }
+
+    /// Begins with the cache as it is.
+    fn begin(&mut self) -> Option<u64> {
+        self.again = None;
+        let (objects, missed) = self.hub.in_turn(|snapshot| (snapshot.list().iter(), self.mailbox.open()));
+        self.beginning = Some(objects);
+        missed
+    }
+
+    fn say_again(&mut self) -> Taken {
+        let Some(objects) = &mut self.again else { return Taken::Nothing };
+        for object in objects {
+            let now = self.hub.cache.get(object.namespace(), object.name());
+            if let Some(now) =
+                now.filter(|now| now.version() == object.version() && now.uid() == object.uid())
+            {
+                return Taken::Event(Event::Updated { old: now.clone(), new: now, resync: true });
+            }
+        }
+        self.again = None;
+        Taken::Nothing
+    }
+
+    /// Whoever asks for the next event has handled the ones before.
+    fn note_sync(&mut self, next: &Taken) {
+        if self.is_synced || self.beginning.is_some() || !self.hub.is_synced() {
+            return;
+        }
+        let next_is_initial = matches!(next, Taken::Event(Event::Added { initial: true, .. }));
+        if !next_is_initial && !matches!(next, Taken::Closed) && !self.mailbox.has_initial() {
+            self.is_synced = true;
+            self.mailbox.synced.send_replace(true);
+        }
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.mailbox.close();
+        self.hub.remove(&self.mailbox);
+    }
+}

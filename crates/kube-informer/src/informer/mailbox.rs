@@ -1,0 +1,252 @@
+//! What waits for one registration.
+//!
+//! The pump puts batches in and never waits. A batch is shared by all registrations, and putting it in costs the same
+//! however large it is. Only where a registration does not take what there is, work is done for it here: its batches are
+//! folded into one entry per object (`Latest`), or dropped, with a gap in their place (`Every`). Memory is bounded either
+//! way.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::task::AtomicWaker;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::event::Event;
+use super::pending::Pending;
+use super::stats::DurationCounters;
+use crate::cache::Applied;
+
+/// How a registration is told what changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// What is new about each object since it was told last: a handler that falls behind is told less, and never what is
+    /// over already. One pending event per object, from the oldest old to the newest new, never across a deletion.
+    /// An object that came and went in the meantime is not told at all.
+    #[default]
+    Latest,
+    /// Each change, as long as not more than so many wait. Past that they are dropped, and an [`Event::Gap`] says so.
+    Every(usize),
+}
+
+/// Changes that were made together.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) changes: Vec<Applied>,
+    /// Whether they are objects of the beginning.
+    pub(super) initial: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    pub(super) name: Arc<str>,
+    delivery: Delivery,
+    inner: Mutex<Inner>,
+    /// Whoever takes out.
+    pub(super) waker: AtomicWaker,
+    /// Whether the objects of the beginning have been handled.
+    pub(super) synced: watch::Sender<bool>,
+    pub(super) counters: Counters,
+}
+
+/// What became of a registration's events.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) handled: AtomicU64,
+    pub(super) panics: AtomicU64,
+    pub(super) gaps: AtomicU64,
+    pub(super) missed: AtomicU64,
+    /// The time that was spent in the handler, in nanoseconds.
+    pub(super) busy: AtomicU64,
+    pub(super) durations: DurationCounters,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: State,
+    log: VecDeque<Arc<Batch>>,
+    /// Changes of the first batch that have been taken.
+    taken: usize,
+    /// Changes in the log that were not taken, without those of the beginning.
+    waiting: usize,
+    /// The same for those of the beginning.
+    initial: usize,
+    /// Only with `Latest`.
+    pending: Pending,
+    /// Changes that were dropped.
+    missed: u64,
+    /// Since when there is something.
+    behind: Option<Instant>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nobody has begun to take: whoever does begins with the cache as it is then.
+    #[default]
+    Fresh,
+    Open,
+    /// Changes were dropped: whoever takes next begins again.
+    Overflown,
+    Closed,
+}
+
+/// What there is to take.
+#[derive(Debug)]
+pub(super) enum Taken {
+    Event(Event),
+    /// Begin with the cache as it is.
+    Begin,
+    Nothing,
+    Closed,
+}
+
+/// So many changes wait before they are folded while nobody takes them.
+const FOLD: usize = 1024;
+
+impl Mailbox {
+    pub(super) fn new(name: Arc<str>, delivery: Delivery) -> Self {
+        Self {
+            name,
+            delivery,
+            inner: Mutex::default(),
+            waker: AtomicWaker::new(),
+            synced: watch::Sender::new(false),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Puts a batch in, and wakes whoever waits for it.
+    pub(super) fn push(&self, batch: &Arc<Batch>) {
+        let mut inner = self.lock();
+        match inner.state {
+            State::Fresh | State::Closed => return,
+            State::Overflown => {
+                inner.missed += batch.changes.len() as u64;
+                return;
+            }
+            State::Open => {}
+        }
+        inner.put(batch, self.delivery);
+        drop(inner);
+        self.waker.wake();
+    }
+
+    /// Takes the next event out.
+    pub(super) fn take(&self) -> Taken {
+        let mut inner = self.lock();
+        match inner.state {
+            State::Fresh | State::Overflown => Taken::Begin,
+            State::Closed => Taken::Closed,
+            State::Open => match inner.take(self.delivery) {
+                Some(event) => Taken::Event(event),
+                None => {
+                    inner.behind = None;
+                    Taken::Nothing
+                }
+            },
+        }
+    }
+
+    /// Begins anew: what waits is dropped, as the cache that is told from now on has it. To be called while nothing can
+    /// be put in between taking that state and this. Tells how many changes were missed, where some were.
+    pub(super) fn open(&self) -> Option<u64> {
+        let mut inner = self.lock();
+        if inner.state == State::Closed {
+            return None;
+        }
+        let missed = (inner.state == State::Overflown).then_some(inner.missed);
+        *inner = Inner { state: State::Open, ..Inner::default() };
+        if let Some(missed) = missed {
+            self.counters.gaps.fetch_add(1, Ordering::Relaxed);
+            self.counters.missed.fetch_add(missed, Ordering::Relaxed);
+        }
+        missed
+    }
+
+    /// Nothing is taken any more.
+    pub(super) fn close(&self) {
+        *self.lock() = Inner { state: State::Closed, ..Inner::default() };
+        self.waker.wake();
+    }
+
+    /// Whether what there is must be told from its beginning.
+    pub(super) fn must_begin(&self) -> bool {
+        matches!(self.lock().state, State::Fresh | State::Overflown)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().state == State::Closed
+    }
+
+    /// Whether objects of the beginning wait.
+    pub(super) fn has_initial(&self) -> bool {
+        let inner = self.lock();
+        inner.initial > 0 || inner.pending.has_initial() || inner.state == State::Fresh
+    }
+
+    /// How many changes wait, and since when there is one that does.
+    pub(super) fn backlog(&self) -> (usize, Option<Instant>) {
+        let inner = self.lock();
+        let dropped = usize::try_from(inner.missed).unwrap_or(usize::MAX);
+        let waiting = inner.waiting + inner.initial + inner.pending.len();
+        (waiting.saturating_add(dropped), inner.behind)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn put(&mut self, batch: &Arc<Batch>, delivery: Delivery) {
+        let count = batch.changes.len();
+        self.behind.get_or_insert_with(Instant::now);
+        if let Delivery::Every(capacity) = delivery
+            && !batch.initial
+            && self.waiting + count > capacity
+        {
+            let missed = (self.waiting + self.initial + count) as u64;
+            *self = Self { state: State::Overflown, missed, behind: self.behind, ..Self::default() };
+            return;
+        }
+        self.log.push_back(Arc::clone(batch));
+        *(if batch.initial { &mut self.initial } else { &mut self.waiting }) += count;
+        if delivery == Delivery::Latest && self.waiting + self.initial > FOLD && !batch.initial {
+            self.fold();
+        }
+    }
+
+    fn take(&mut self, delivery: Delivery) -> Option<Event> {
+        if delivery == Delivery::Latest {
+            // Where everything is of the beginning, there is nothing to fold: each object is in it once.
+            if self.waiting > 0 || self.pending.len() > 0 {
+                self.fold();
+            }
+            if let Some(event) = self.pending.next() {
+                return Some(event);
+            }
+        }
+        loop {
+            let batch = self.log.front()?;
+            if let Some(change) = batch.changes.get(self.taken) {
+                self.taken += 1;
+                *(if batch.initial { &mut self.initial } else { &mut self.waiting }) -= 1;
+                return Some(Event::<serde_json::Value>::of(change.clone(), batch.initial));
+            }
+            self.log.pop_front();
+            self.taken = 0;
+        }
+    }
+
+    fn fold(&mut self) {
+        for batch in self.log.drain(..) {
+            for change in batch.changes.iter().skip(std::mem::take(&mut self.taken)) {
+                self.pending.add(change, batch.initial);
+            }
+        }
+        (self.waiting, self.initial) = (0, 0);
+    }
+}

@@ -1,0 +1,412 @@
+//! The promises about handlers, with a cache that is written by hand.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use tokio::time::{Instant, timeout};
+
+use self::hand::{Hand, seen};
+use super::*;
+use crate::encoding::Encoding;
+use crate::reflector::fault::{Fault, Remedy};
+use crate::reflector::{Report, Why as Reason};
+
+mod delivery;
+mod hand;
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn promise_08_a_handler_finds_the_cache_at_its_event_or_later() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (told, hear) = mpsc::channel();
+    let looks = informer.clone();
+    let registration = informer.on(move |event| {
+        let object = event.object().unwrap().clone();
+        let found = looks.get(object.namespace(), object.name());
+        let is_there = match event {
+            Event::Deleted { .. } => found.is_none_or(|found| found.version() > object.version()),
+            _ => found.is_none_or(|found| found.version() >= object.version()),
+        };
+        told.send((object.name().to_owned(), is_there)).unwrap();
+    });
+    hand.list(&[("a", 1)], 1);
+    for version in 2..200 {
+        hand.put("a", version);
+        hand.put("b", version + 1000);
+    }
+    hand.remove("a", 5000);
+    registration.synced(SOON).await.unwrap();
+    registration.remove(SOON).await.unwrap();
+    let all: Vec<(String, bool)> = hear.iter().collect();
+    assert!(!all.is_empty() && all.iter().all(|(_, is_there)| *is_there), "{all:?}");
+}
+
+#[tokio::test]
+async fn promise_09_initial_objects_come_first_then_changes_with_their_old_objects() {
+    let mut hand = Hand::new(Scope::All);
+    let mut events = hand.informer().events();
+    hand.list(&[("a", 1), ("b", 2)], 3);
+    hand.put("a", 4);
+    hand.remove("b", 5);
+    hand.put("c", 6);
+    // Nothing was taken yet: what is over already is not told.
+    assert_eq!(seen(&mut events), ["+a@4!", "+c@6!"]);
+    hand.put("a", 7);
+    hand.remove("c", 8);
+    assert_eq!(seen(&mut events), ["~a@4→7", "-c@8"]);
+}
+
+#[tokio::test]
+async fn promise_09_a_late_registration_gets_the_whole_cache_first() {
+    let mut hand = Hand::new(Scope::All);
+    let mut early = hand.informer().events();
+    assert_eq!(seen(&mut early), [""; 0]);
+    hand.list(&[("a", 1), ("b", 2)], 3);
+    assert_eq!(seen(&mut early), ["+a@1!", "+b@2!"]);
+    hand.put("a", 4);
+    let mut late = hand.informer().events();
+    assert_eq!(seen(&mut late), ["+a@4!", "+b@2!"]);
+    assert_eq!(seen(&mut early), ["~a@1→4"]);
+    hand.put("b", 5);
+    assert_eq!(seen(&mut late), ["~b@2→5"]);
+    assert_eq!(seen(&mut early), ["~b@2→5"]);
+}
+
+#[tokio::test]
+async fn promise_09_a_registration_is_synced_when_it_has_handled_the_initial_objects() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (go, gate) = mpsc::channel::<()>();
+    let registration = informer.on(move |_| gate.recv().unwrap());
+    hand.list(&[("a", 1), ("b", 2)], 3);
+    informer.synced(SOON).await.unwrap();
+    assert!(informer.is_synced() && !registration.is_synced());
+    go.send(()).unwrap();
+    let error = registration.synced(Duration::from_millis(1)).await.unwrap_err();
+    assert!(matches!(error, RegistrationError::NotSynced { .. }), "{error}");
+    go.send(()).unwrap();
+    registration.synced(SOON).await.unwrap();
+    registration.remove(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn promise_09_a_registration_of_an_empty_list_is_synced() {
+    let mut hand = Hand::new(Scope::All);
+    let registration = hand.informer().on(|_| {});
+    hand.list(&[], 3);
+    registration.synced(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn promise_10_a_stuck_handler_holds_up_nobody() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (go, gate) = mpsc::channel::<()>();
+    let stuck = informer.on(move |_| {
+        let _ = gate.recv();
+    });
+    hand.list(&[("a", 1)], 1);
+    let mut other = informer.subscribe().delivery(Delivery::Every(10_000)).events();
+    assert_eq!(seen(&mut other), ["+a@1!"]);
+    for version in 2..5000 {
+        hand.put("a", version);
+    }
+    assert_eq!(seen(&mut other).len(), 4998);
+    assert_eq!(informer.get("d", "a").unwrap().version().to_string(), "4999");
+    // One event per object waits for it, not five thousand.
+    assert!(stuck.stats().backlog <= 1025, "{:?}", stuck.stats());
+    drop(go);
+    stuck.remove(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn promise_10_a_handler_that_panics_is_told_the_next_event() {
+    struct Nervous(mpsc::Sender<String>);
+    impl Handler<serde_json::Value> for Nervous {
+        async fn added(&mut self, new: Object, _: bool) {
+            assert!(new.name() != "a", "this is a");
+            self.0.send(new.name().to_owned()).unwrap();
+        }
+    }
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (told, hear) = mpsc::channel();
+    let closure = told.clone();
+    let registrations = [
+        informer.handler(Nervous(told)),
+        informer.on(move |event| {
+            let name = event.object().unwrap().name().to_owned();
+            assert!(name != "a", "this is a");
+            closure.send(name).unwrap();
+        }),
+    ];
+    hand.list(&[("a", 1), ("b", 2)], 3);
+    for registration in registrations {
+        registration.synced(SOON).await.unwrap();
+        let stats = registration.stats();
+        assert_eq!((stats.panics, stats.handled), (1, 2));
+        registration.remove(SOON).await.unwrap();
+    }
+    assert_eq!(hear.iter().collect::<Vec<_>>(), ["b", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_11_everything_is_said_again_at_each_registrations_own_period() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let every = |seconds| informer.subscribe().resync(Duration::from_secs(seconds)).events();
+    let (mut never, mut two, mut three) = (every(0), every(2), every(3));
+    hand.list(&[("a", 1), ("b", 2)], 3);
+    for events in [&mut never, &mut two, &mut three] {
+        assert_eq!(seen(events), ["+a@1!", "+b@2!"]);
+    }
+    tokio::time::advance(Duration::from_millis(2100)).await;
+    assert_eq!(seen(&mut two), ["=a@1", "=b@2"]);
+    assert_eq!((seen(&mut never).len(), seen(&mut three).len()), (0, 0));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(seen(&mut three), ["=a@1", "=b@2"]);
+    assert_eq!((seen(&mut never).len(), seen(&mut two).len()), (0, 0));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(seen(&mut two), ["=a@1", "=b@2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_11_what_has_changed_is_not_said_again_with_its_old_state() {
+    let mut hand = Hand::new(Scope::All);
+    let mut events = hand.informer().subscribe().resync(Duration::from_secs(2)).events();
+    hand.list(&[("a", 1), ("b", 2), ("c", 3)], 3);
+    assert_eq!(seen(&mut events).len(), 3);
+    tokio::time::advance(Duration::from_millis(2100)).await;
+    assert_eq!(hand::one(&mut events), Some("=a@1".to_owned()));
+    hand.put("b", 4);
+    hand.remove("c", 5);
+    assert_eq!(seen(&mut events), ["~b@2→4", "-c@5"]);
+}
+
+#[tokio::test]
+async fn promise_12_nothing_is_called_after_a_removal() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (go, gate) = mpsc::channel::<()>();
+    let (told, hear) = mpsc::channel();
+    let registration = informer.on(move |_| {
+        told.send(()).unwrap();
+        gate.recv().unwrap();
+    });
+    hand.list(&[("a", 1), ("b", 2)], 3);
+    hear.recv().unwrap();
+    let error = registration.remove(Duration::from_millis(1)).await.unwrap_err();
+    assert!(matches!(error, RegistrationError::Busy { .. }), "{error}");
+    go.send(()).unwrap();
+    // The thread ends, and what it told with.
+    assert!(hear.recv().is_err());
+}
+
+#[tokio::test]
+async fn promise_12_an_asynchronous_handler_that_is_stuck_is_dropped() {
+    struct Stuck(#[expect(dead_code, reason = "it is dropped with the handler")] mpsc::Sender<()>);
+    impl Handler<serde_json::Value> for Stuck {
+        async fn added(&mut self, _: Object, _: bool) {
+            std::future::pending::<()>().await;
+        }
+    }
+    let mut hand = Hand::new(Scope::All);
+    let (told, hear) = mpsc::channel();
+    let registration = hand.informer().handler(Stuck(told));
+    hand.list(&[("a", 1)], 3);
+    registration.remove(Duration::from_millis(1)).await.unwrap();
+    assert!(hear.recv().is_err());
+}
+
+#[tokio::test]
+async fn promise_12_a_stopped_informer_ends_streams_and_handlers() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let mut events = informer.events();
+    let registration = informer.on(|_| {});
+    hand.list(&[("a", 1)], 3);
+    assert_eq!(informer.core().stop(SOON).await, [""; 0]);
+    assert!(events.next().await.is_none());
+    let error = registration.synced(SOON).await.unwrap_err();
+    assert!(matches!(error, RegistrationError::Ended { .. }), "{error}");
+    assert_eq!(informer.health().state, State::Stopped);
+    // What was known can still be read.
+    assert_eq!(informer.list().count(), 1);
+}
+
+#[tokio::test]
+async fn promise_12_who_registers_with_a_stopped_informer_is_told_nothing_and_ends() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    hand.list(&[("a", 1)], 3);
+    assert_eq!(informer.core().stop(Duration::MAX).await, [""; 0]);
+    let (told, hear) = mpsc::channel();
+    let registration = informer.on(move |_| told.send(()).unwrap());
+    assert!(hear.recv().is_err());
+    assert!(informer.events().next().await.is_none());
+    registration.remove(Duration::MAX).await.unwrap();
+}
+
+#[tokio::test]
+async fn promise_12_a_dropped_stream_ends_its_registration_and_a_dropped_registration_goes_on() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let events = informer.events();
+    let (told, hear) = mpsc::channel();
+    drop(informer.on(move |_| told.send(()).unwrap()));
+    assert_eq!(informer.core().hub().mailboxes().len(), 2);
+    drop(events);
+    assert_eq!(informer.core().hub().mailboxes().len(), 1);
+    hand.list(&[("a", 1)], 3);
+    hear.recv().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_what_was_written_can_be_waited_for() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let pods = || Resource::of::<Pod>();
+    let written = |version: &str| Written::new(pods(), "d", version);
+    hand.list(&[("a", 1)], 3);
+    informer.caught_up(&written("3"), Duration::ZERO).await.unwrap();
+    let waiting = {
+        let informer = informer.clone();
+        tokio::spawn(
+            async move { informer.caught_up(&Written::new(Resource::of::<Pod>(), "d", "7"), SOON).await },
+        )
+    };
+    tokio::task::yield_now().await;
+    hand.progress(8);
+    waiting.await.unwrap().unwrap();
+    let error = informer.caught_up(&written("9"), SOON).await.unwrap_err();
+    assert!(matches!(error, CaughtUpError::Deadline { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_what_never_arrives_is_an_error_at_once() {
+    let mut hand = Hand::new(Scope::namespace("d"));
+    let informer = hand.informer();
+    hand.list(&[("a", 1)], 3);
+    let begun = Instant::now();
+    for (resource, namespace, version) in [
+        (Resource::of::<ConfigMap>(), "d", "9"),
+        (Resource::of::<Pod>(), "elsewhere", "9"),
+        (Resource::of::<Pod>(), "d", "not-a-number"),
+        (Resource::of::<Pod>(), "d", ""),
+    ] {
+        let error = informer.caught_up(&Written::new(resource, namespace, version), SOON).await.unwrap_err();
+        assert!(!matches!(error, CaughtUpError::Deadline { .. }), "{error}");
+    }
+    let mut pod = Pod::default();
+    pod.metadata.namespace = Some("d".to_owned());
+    pod.metadata.resource_version = Some("3".to_owned());
+    informer.caught_up(&Written::of(&pod), SOON).await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn promise_15_health_says_where_it_stands_and_why() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let state = || informer.health().state.as_str();
+    let report = |report| informer.core().board().report(0, &report);
+    assert_eq!(state(), "starting");
+    report(Report::Listing(Reason::First));
+    assert_eq!(state(), "syncing");
+    let refused = Fault::Refused("nobody is there".to_owned());
+    report(Report::Failing { fault: refused, remedy: Remedy::Again, again: Duration::from_secs(1) });
+    let State::Stale { since, why } = informer.health().state else { panic!("{:?}", informer.health()) };
+    assert_eq!(why.cause, Cause::Refused);
+    let text = State::Stale { since, why: why.clone() }.to_string();
+    for part in ["/api/v1/pods", "nobody is there", "1.0s", Cause::Refused.advice()] {
+        assert!(text.contains(part), "{text}");
+    }
+    // It is over only when everything works.
+    report(Report::Listing(Reason::Failure));
+    assert_eq!(state(), "stale");
+    hand.list(&[("a", 1)], 3);
+    assert_eq!(state(), "stale");
+    report(Report::Watching { encoding: Encoding::Json });
+    assert_eq!(state(), "live");
+    report(Report::Listing(Reason::Expired));
+    let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
+    assert_eq!(why.cause, Cause::Relisting);
+    report(Report::Watching { encoding: Encoding::Json });
+    let health = informer.health();
+    assert_eq!((state(), health.watches, health.relists.first, health.relists.expired), ("live", 2, 1, 1));
+}
+
+#[tokio::test]
+async fn promise_15_health_is_a_stream_too() {
+    use futures_util::StreamExt;
+    let hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let mut changes = Box::pin(informer.health_changes());
+    assert_eq!(changes.next().await.unwrap().state, State::Starting);
+    informer.core().board().report(0, &Report::Listing(Reason::First));
+    assert_eq!(changes.next().await.unwrap().state, State::Syncing);
+    informer.core().stop(SOON).await;
+    assert_eq!(changes.next().await.unwrap().state, State::Stopped);
+    assert!(changes.next().await.is_none());
+}
+
+#[tokio::test]
+async fn promise_15_of_several_namespaces_the_worst_counts_and_what_is_missing_is_named() {
+    let mut hand = Hand::new(Scope::namespaces(["d", "e"]));
+    let informer = hand.informer();
+    hand.list(&[("a", 1)], 3);
+    informer.core().board().report(0, &Report::Watching { encoding: Encoding::Json });
+    let fault = Fault::Connection("cut".to_owned());
+    let failing = Report::Failing { fault, remedy: Remedy::Everything, again: Duration::ZERO };
+    informer.core().board().report(1, &failing);
+    assert_eq!(informer.health().state.as_str(), "stale");
+    assert!(!informer.is_synced());
+    let error = informer.synced(Duration::from_millis(1)).await.unwrap_err();
+    assert_eq!(error.missing.len(), 1);
+    assert_eq!(error.missing[0].namespace.as_deref(), Some("e"));
+    assert!(error.to_string().contains("namespaces/e/pods"), "{error}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_for_is_said_at_once() {
+    for (scope, says) in [
+        (Scope::Namespaces([].into()), "no namespace"),
+        (Scope::namespace("a/b"), "not a name"),
+        (Scope::object("d", ""), "not a name"),
+        (Scope::object("", "x"), "name that of"),
+    ] {
+        let spec = spec::Spec::new(Resource::of::<Pod>(), scope);
+        assert!(spec.problem().unwrap().contains(says), "{spec:?}");
+    }
+    let nodes = || Resource::of::<k8s_openapi::api::core::v1::Node>();
+    assert!(spec::Spec::new(nodes(), Scope::namespace("a")).problem().unwrap().contains("Scope::All"));
+    assert!(spec::Spec::new(nodes(), Scope::object("a", "b")).problem().unwrap().contains("leave out"));
+    assert_eq!(spec::Spec::new(nodes(), Scope::object("", "b")).problem(), None);
+}
+
+#[tokio::test]
+async fn closures_may_block_and_spawn() {
+    let mut hand = Hand::new(Scope::All);
+    let (told, hear) = mpsc::channel();
+    let runtime = tokio::runtime::Handle::current();
+    let registration = hand.informer().on(move |_| {
+        let told = told.clone();
+        let spawned = tokio::spawn(async move { told.send(()).unwrap() });
+        runtime.block_on(spawned).unwrap();
+    });
+    hand.list(&[("a", 1)], 3);
+    timeout(SOON, registration.synced(SOON)).await.unwrap().unwrap();
+    hear.recv().unwrap();
+}
+
+#[test]
+fn informers_are_cheap_to_share() {
+    fn shared<T: Send + Sync + Clone + 'static>() {}
+    shared::<Informer<Pod>>();
+    shared::<Informer>();
+    let _: fn(&Informer) -> Arc<Core> = |informer| Arc::clone(informer.core());
+}

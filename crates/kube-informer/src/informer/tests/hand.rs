@@ -1,0 +1,107 @@
+//! An informer whose cache is written by hand.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures_core::Stream;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::super::core::Core;
+use super::super::pump::{Item, Pump};
+use super::super::spec::Spec;
+use super::super::{Event, Events, Informer, Scope};
+use crate::encoding::Encoding;
+use crate::object::{Intake, Object, ViewBudget};
+use crate::reflector::Delta;
+use crate::resource::Resource;
+
+/// Writes pods of the namespace `d`.
+pub(super) struct Hand {
+    core: Arc<Core>,
+    pump: Pump,
+    intake: Intake,
+    namespace: Option<Arc<str>>,
+}
+
+impl Hand {
+    pub(super) fn new(scope: Scope) -> Self {
+        let namespace = (scope != Scope::All).then(|| Arc::from("d"));
+        let spec = Spec::new(Resource::of::<Pod>(), scope);
+        let intake = Intake::new(spec.codec(Encoding::Json).unwrap());
+        let core = Core::new("pods".into(), spec, ViewBudget::default(), tokio::runtime::Handle::current());
+        let pump = core.take_pump().unwrap();
+        Self { core, pump, intake, namespace }
+    }
+
+    pub(super) fn informer(&self) -> Informer {
+        let keeper: Arc<dyn Any + Send + Sync> = Arc::new(());
+        Informer::new(Arc::clone(&self.core), keeper, None)
+    }
+
+    pub(super) fn object(&mut self, name: &str, uid: &str, version: u64) -> Object {
+        let text = format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"d","uid":"{uid}","resourceVersion":"{version}"}}}}"#
+        );
+        self.intake.object(text.as_bytes()).unwrap()
+    }
+
+    pub(super) fn list(&mut self, objects: &[(&str, u64)], version: u64) {
+        let objects = objects.iter().map(|(name, version)| self.object(name, name, *version)).collect();
+        self.replace(objects, version);
+    }
+
+    pub(super) fn replace(&mut self, objects: Vec<Object>, version: u64) {
+        let version = version.to_string().as_str().into();
+        self.apply(Delta::Replace { objects, unreadable: Vec::new(), complete: true, version });
+    }
+
+    pub(super) fn put(&mut self, name: &str, version: u64) {
+        let object = self.object(name, name, version);
+        self.apply(Delta::Put(object));
+    }
+
+    pub(super) fn remove(&mut self, name: &str, version: u64) {
+        let object = self.object(name, name, version);
+        self.apply(Delta::Remove(object));
+    }
+
+    pub(super) fn progress(&mut self, version: u64) {
+        self.apply(Delta::Progress(version.to_string().as_str().into()));
+    }
+
+    pub(super) fn apply(&mut self, delta: Delta) {
+        self.pump.apply(&self.core, vec![Item::new(0, self.namespace.clone(), delta)]);
+    }
+}
+
+/// What there is to be seen now, in short: `+` added (`!` initial), `~` updated, `=` said again, `-` deleted (`?` not
+/// certain).
+pub(super) fn seen(events: &mut Events<serde_json::Value>) -> Vec<String> {
+    std::iter::from_fn(|| one(events)).collect()
+}
+
+pub(super) fn one(events: &mut Events<serde_json::Value>) -> Option<String> {
+    next(events).map(|event| short(&event))
+}
+
+pub(super) fn next(events: &mut Events<serde_json::Value>) -> Option<Event> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match std::pin::Pin::new(events).poll_next(&mut cx) {
+        Poll::Ready(event) => event,
+        Poll::Pending => None,
+    }
+}
+
+fn short(event: &Event) -> String {
+    let mark = |is: bool, mark: &'static str| if is { mark } else { "" };
+    match event {
+        Event::Added { new, initial } => format!("+{}@{}{}", new.name(), new.version(), mark(*initial, "!")),
+        Event::Updated { new, resync: true, .. } => format!("={}@{}", new.name(), new.version()),
+        Event::Updated { old, new, .. } => format!("~{}@{}→{}", new.name(), old.version(), new.version()),
+        Event::Deleted { last, certain } => {
+            format!("-{}@{}{}", last.name(), last.version(), mark(!certain, "?"))
+        }
+        Event::Gap { missed } => format!("gap {missed}"),
+    }
+}

@@ -1,0 +1,199 @@
+//! The examples, run as people run them.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{LazyLock, Mutex};
+
+use anyhow::Result;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::harness::{Place, SOON, on_both};
+
+on_both! {
+    pod_informer_prints_what_happens_to_pods,
+    dynamic_informer_tells_of_any_resource,
+    indexed_pods_finds_pods_by_node,
+    metadata_only_sees_no_secret,
+    narrow_view_reads_two_fields,
+}
+
+/// An example that runs, and the lines that it prints.
+struct Example {
+    child: Child,
+    lines: Receiver<String>,
+    _kubeconfig: tempfile::TempDir,
+}
+
+impl Example {
+    fn run(name: &str, arguments: &[&str], place: &Place) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, place.kubeconfig()).unwrap();
+        let mut child = Command::new(built(name))
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines, _kubeconfig: folder }
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(SOON).expect("a line")
+    }
+
+    /// The next line that has this in it.
+    fn until(&self, part: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    /// All lines until it ends by itself.
+    fn rest(mut self) -> String {
+        let lines: Vec<String> = std::iter::from_fn(|| self.lines.recv_timeout(SOON).ok()).collect();
+        assert!(self.child.wait().unwrap().success(), "{lines:?}");
+        lines.join("\n")
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The example's program. A test that is run alone finds it built, too.
+fn built(name: &str) -> PathBuf {
+    static BUILT: LazyLock<Mutex<()>> = LazyLock::new(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "kube-informer", "--examples"]);
+        let built = build.status().unwrap();
+        assert!(built.success());
+        Mutex::new(())
+    });
+    drop(BUILT.lock().unwrap());
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().join("examples").join(name)
+}
+
+fn pod(name: &str) -> Value {
+    json!({
+        "metadata": { "name": name },
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [{ "name": "main", "image": "nginx:1" }],
+            "automountServiceAccountToken": false,
+            "terminationGracePeriodSeconds": 0
+        }
+    })
+}
+
+async fn with_account(place: &Place) -> Result<()> {
+    // What controllers do where there are some: pods belong to it.
+    let account = json!({ "metadata": { "name": "default" } });
+    let answer = place.endpoint.post(&place.path("serviceaccounts"), &account).await?;
+    assert!(answer.status.is_success() || answer.status == 409, "{answer:?}");
+    Ok(())
+}
+
+async fn pod_informer_prints_what_happens_to_pods(place: Place) -> Result<()> {
+    with_account(&place).await?;
+    place.post(&place.path("pods"), &pod("first")).await?;
+    let example = Example::run("pod_informer", &["--run-every", "0.2", "--resync", "1"], &place);
+    let key = |name: &str| format!("(key: {}/{name})", place.namespace);
+    // The pods that there are come before it is said that they are all there.
+    let mut before = Vec::new();
+    loop {
+        let line = example.line();
+        if line.ends_with(" cache is synced") {
+            break;
+        }
+        before.push(line);
+    }
+    let time = Regex::new(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d ")?;
+    assert!(before.iter().all(|line| time.is_match(line)), "{before:?}");
+    assert!(
+        before.iter().any(|line| line.ends_with(&format!(" handleAdd is called for Pod {}", key("first"))))
+    );
+    example.until(" run");
+    place.post(&place.path("pods"), &pod("nginx")).await?;
+    example.until(&format!("handleAdd is called for Pod {}", key("nginx")));
+    // Each update is shown, also those that come at once.
+    let versions = 5;
+    for version in 0..versions {
+        let patch = json!({ "metadata": { "annotations": { "version": version.to_string() } } });
+        place.merge(&place.path("pods/nginx"), &patch).await?;
+    }
+    for _ in 0..versions {
+        example.until(&format!("handleUpdate is called for Pod {}", key("nginx")));
+    }
+    place.delete(&place.path("pods/nginx?gracePeriodSeconds=0")).await?;
+    example.until(&format!("handleDelete is called for Pod {}", key("nginx")));
+    // Nothing happens to it, and it is said again.
+    example.until(&format!("handleUpdate is called for Pod {}", key("first")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn pod_informer_says_that_the_cache_is_not_synced_and_why() {
+    let place = Place::embedded().await.unwrap();
+    place.refuse_connections().await;
+    let example = Example::run("pod_informer", &["--deadline", "0.5"], &place);
+    let line = example.until("cache is not synced");
+    assert!(line.contains("pods") && line.contains("refused"), "{line}");
+    example.until(" run");
+}
+
+async fn dynamic_informer_tells_of_any_resource(place: Place) -> Result<()> {
+    let example = Example::run("dynamic_informer", &["cm"], &place);
+    example.until("objects of configmaps are in the cache");
+    place.post(&place.path("configmaps"), &json!({ "metadata": { "name": "a" } })).await?;
+    example.until(&format!("added: ConfigMap {}/a", place.namespace));
+    place.merge(&place.path("configmaps/a"), &json!({ "data": { "k": "v" } })).await?;
+    example.until(&format!("updated: ConfigMap {}/a", place.namespace));
+    place.delete(&place.path("configmaps/a")).await?;
+    example.until(&format!("deleted: ConfigMap {}/a", place.namespace));
+    Ok(())
+}
+
+async fn indexed_pods_finds_pods_by_node(place: Place) -> Result<()> {
+    with_account(&place).await?;
+    place.post(&place.path("pods"), &pod("first")).await?;
+    let output = Example::run("indexed_pods", &[], &place).rest();
+    assert!(output.contains("node node-1: "), "{output}");
+    assert!(output.contains(&format!("  {}/first", place.namespace)), "{output}");
+    assert!(output.contains("image nginx:1: "), "{output}");
+    Ok(())
+}
+
+async fn metadata_only_sees_no_secret(place: Place) -> Result<()> {
+    let secret =
+        json!({ "metadata": { "name": "s", "labels": { "a": "b" } }, "stringData": { "k": "hidden" } });
+    place.post(&place.path("secrets"), &secret).await?;
+    let output = Example::run("metadata_only", &[], &place).rest();
+    assert!(output.contains(&format!("{}/s (1 labels)", place.namespace)), "{output}");
+    Ok(())
+}
+
+async fn narrow_view_reads_two_fields(place: Place) -> Result<()> {
+    with_account(&place).await?;
+    place.post(&place.path("pods"), &pod("first")).await?;
+    let output = Example::run("narrow_view", &[], &place).rest();
+    assert!(output.contains("node-1 Pending: "), "{output}");
+    assert!(output.contains(" containers"), "{output}");
+    Ok(())
+}
