@@ -139,6 +139,24 @@ async fn both_servers_tell_their_version() {
     assert!(real(&cluster).await.version().await.unwrap().is_some());
 }
 
+/// The kernel tells which timer of a socket runs: 02 is that of keepalives.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_idle_connection_is_kept_alive_so_that_a_dead_peer_is_found() {
+    let server = Server::builder().start().await.unwrap();
+    let connection = embedded(&server).await;
+    connection.version().await.unwrap();
+    let sockets = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let peer = format!("0100007F:{:04X}", server.address().port());
+    let timers: Vec<&str> = sockets
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.get(2) == Some(&peer.as_str()) && fields.get(3) == Some(&"01"))
+        .filter_map(|fields| fields.get(5)?.split(':').next())
+        .collect();
+    assert_eq!(timers, ["02"], "{sockets}");
+}
+
 #[tokio::test]
 async fn a_document_that_never_ends_is_cut() {
     let body = "x".repeat(200_000);
