@@ -224,10 +224,11 @@ async fn promise_12_an_asynchronous_handler_that_is_stuck_is_dropped() {
 
 #[tokio::test]
 async fn promise_12_a_stopped_informer_ends_streams_and_handlers() {
-    let mut hand = Hand::new(Scope::All);
+    let mut hand = Hand::new(Scope::namespaces(["d", "e"]));
     let informer = hand.informer();
     let mut events = informer.events();
     let registration = informer.on(|_| {});
+    // Of one namespace of two: nobody can be synced.
     hand.list(&[("a", 1)], 3);
     assert_eq!(informer.core().stop(SOON).await, [""; 0]);
     assert!(events.next().await.is_none());
