@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
-use super::mailbox::{Batch, Mailbox};
+use super::mailbox::{Batch, Delivery, Mailbox};
 use crate::cache::{Cache, Change, Snapshot, Writer};
 
 /// See the module.
@@ -85,13 +85,20 @@ impl Hub {
         self.turns.subscribe()
     }
 
-    /// Adds someone to those who are told; closed at once where nobody is told any more.
-    pub(super) fn add(&self, mailbox: Arc<Mailbox>) {
+    /// Adds someone to those who are told; closed at once where nobody is told any more. A name that somebody else has
+    /// gets a number: metrics tell them apart by it.
+    pub(super) fn add(&self, name: Arc<str>, delivery: Delivery) -> Arc<Mailbox> {
         let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
-        if mailboxes.closed {
+        let Mailboxes { all, closed } = &mut *mailboxes;
+        let is_taken = |name: &Arc<str>| all.iter().any(|each| each.name == *name);
+        let numbered = (2u64..).map(|number| Arc::from(format!("{name}-{number}")));
+        let name = std::iter::once(Arc::clone(&name)).chain(numbered).find(|name| !is_taken(name));
+        let mailbox = Arc::new(Mailbox::new(name.unwrap_or_default(), delivery));
+        if *closed {
             mailbox.close();
         }
-        mailboxes.all.push(mailbox);
+        all.push(Arc::clone(&mailbox));
+        mailbox
     }
 
     pub(super) fn remove(&self, mailbox: &Arc<Mailbox>) {

@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::event::Event;
 use super::hub::Hub;
-use super::mailbox::{Mailbox, Taken};
+use super::mailbox::{Delivery, Mailbox, Taken};
 use super::wait::moment;
 use crate::cache::Objects;
 
@@ -38,8 +38,9 @@ struct Resync {
 }
 
 impl Inbox {
-    pub(super) fn new(hub: Arc<Hub>, mailbox: Arc<Mailbox>, resync: Option<Duration>) -> Self {
-        hub.add(Arc::clone(&mailbox));
+    /// Opens a registration.
+    pub(super) fn new(hub: Arc<Hub>, name: Arc<str>, delivery: Delivery, resync: Option<Duration>) -> Self {
+        let mailbox = hub.add(name, delivery);
         let resync = resync
             .filter(|period| !period.is_zero())
             .map(|period| Resync { period, timer: Box::pin(sleep_until(moment(period))) });

@@ -113,7 +113,7 @@ impl<K: Send + 'static> Subscription<K> {
         self
     }
 
-    /// What it is called in logs and metrics.
+    /// What it is called in logs and metrics. Where another registration of the informer has that name, a number follows.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -170,8 +170,8 @@ impl<K: Send + 'static> Subscription<K> {
         let core = informer.core();
         // Timers belong to a runtime.
         let _context = core.runtime().enter();
-        let mailbox = Arc::new(Mailbox::new(name.unwrap_or_else(|| core.next_name()), delivery));
-        let inbox = Inbox::new(Arc::clone(core.hub()), mailbox, resync.or(informer.resync));
+        let name = name.unwrap_or_else(|| core.next_name());
+        let inbox = Inbox::new(Arc::clone(core.hub()), name, delivery, resync.or(informer.resync));
         (inbox, informer)
     }
 }

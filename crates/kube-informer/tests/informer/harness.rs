@@ -58,6 +58,11 @@ impl Place {
         self.server.is_none()
     }
 
+    /// The embedded server, if it is that.
+    pub(crate) fn server(&self) -> Option<&Server> {
+        self.server.as_ref()
+    }
+
     /// What people put into a file.
     pub(crate) fn kubeconfig(&self) -> &str {
         &self.kubeconfig

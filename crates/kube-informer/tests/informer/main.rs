@@ -2,10 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+// Servers, what stands before them, and those who are told.
 mod harness;
+mod replay;
+mod stage;
 
 // Lists, watches, handlers, views.
 mod basics;
+mod keeping;
+mod lifecycle;
+mod scopes;
+
+// What goes wrong.
+mod faults;
 
 // What people begin with.
 mod examples;
