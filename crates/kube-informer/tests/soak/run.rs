@@ -187,9 +187,10 @@ impl Soak {
         let config = Config::new(world.proxy.url().parse()?);
         let timings = Timings::default()
             .patience(Duration::from_secs(2))
-            .watch_timeout(Duration::from_secs(2))
-            .backoff_initial(Duration::from_millis(10))
-            .backoff_max(Duration::from_millis(200))
+            .watch(Duration::from_secs(2))
+            .overdue(Duration::from_secs(1))
+            .bookmarks(Duration::from_secs(1))
+            .waits(Duration::from_millis(10), Duration::from_millis(200))
             .slow(Duration::from_millis(100));
         let made = self.informers.spawn(async { Factory::from_config(config).await }).await?;
         Ok(made?.timings(timings))
