@@ -35,3 +35,7 @@ pub mod informer;
 
 // One informer for everyone who asks for the same.
 pub mod factory;
+
+// What the soak test switches off, to see that it then fails.
+#[doc(hidden)]
+pub mod sabotage;

@@ -17,6 +17,7 @@ use super::event::Event;
 use super::pending::Pending;
 use super::stats::DurationCounters;
 use crate::cache::Applied;
+use crate::sabotage::{self, Sabotage};
 
 /// How a registration is told what changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -208,6 +209,9 @@ impl Inner {
             && !batch.initial
             && self.waiting + count > capacity
         {
+            if sabotage::is(Sabotage::NoGap) {
+                return;
+            }
             let missed = (self.waiting + self.initial + count) as u64;
             *self = Self { state: State::Overflown, missed, behind: self.behind, ..Self::default() };
             return;
