@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
         Event::Added { new, .. } => log(&format!("handleAdd is called for Pod (key: {})", new.key())),
         Event::Updated { new, .. } => log(&format!("handleUpdate is called for Pod (key: {})", new.key())),
         Event::Deleted { last, .. } => log(&format!("handleDelete is called for Pod (key: {})", last.key())),
-        Event::Gap { missed } => log(&format!("{missed} changes were missed; all pods follow")),
+        Event::Gap { missed, .. } => log(&format!("{missed} changes were missed; all pods follow")),
         _ => {}
     });
     factory.start();

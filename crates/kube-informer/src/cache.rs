@@ -307,18 +307,25 @@ impl Cache {
     }
 
     /// Adds an index. It appears with all objects in it. Meanwhile changes go on, and do not wait for it to be filled;
-    /// only for those that came in the meantime.
+    /// only for those that came in the meantime. One by a label, an owner or a pointer that is there already is there for
+    /// both.
     ///
     /// # Errors
     ///
-    /// Where there is one with this name.
+    /// Where there is another one with this name.
     pub fn add_index(&self, index: Index) -> Result<(), IndexError> {
-        let exists = |state: &State| match state::position(&state.postings, index.name()) {
-            Some(_) => Err(IndexError::Exists { name: index.name().to_owned() }),
-            None => Ok(()),
+        let is_there = |state: &State| {
+            let found = state::position(&state.postings, index.name()).and_then(|at| state.postings.get(at));
+            match found {
+                Some(postings) if postings.index().is_same(&index) => Ok(true),
+                Some(_) => Err(IndexError::Exists { name: index.name().to_owned() }),
+                None => Ok(false),
+            }
         };
         let before = self.shared.load();
-        exists(&before)?;
+        if is_there(&before)? {
+            return Ok(());
+        }
         let mut faults = Faults::default();
         let mut postings = Postings::new(index.clone());
         for (id, ()) in before.store.order().iter(0..before.store.len()) {
@@ -327,7 +334,9 @@ impl Cache {
 
         let turn = self.shared.turn();
         let now = self.shared.load();
-        exists(&now)?;
+        if is_there(&now)? {
+            return Ok(());
+        }
         let changed = before.store.changed(&now.store);
         // A number may lead to another key by now. All such are taken out in the old order, before any is put into the new.
         for &id in &changed {

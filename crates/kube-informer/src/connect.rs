@@ -71,7 +71,11 @@ enum Origin {
     /// From somebody who knows what to do about its credentials.
     Client,
     Config(Box<Config>),
-    Source(Source),
+    Source {
+        source: Source,
+        /// The server that it led to: credentials are read anew, but never for another cluster.
+        server: http::Uri,
+    },
 }
 
 /// How long it may take to read credentials anew: some come from programs, which may wait for somebody.
@@ -96,8 +100,9 @@ impl Connection {
 
     /// What a source says.
     pub(crate) async fn from_source(source: Source) -> Result<Self, ConnectError> {
-        let client = client::build(source.load().await?).await?;
-        Ok(Self::of(client, Origin::Source(source)))
+        let (config, source) = source.load().await?;
+        let server = config.cluster_url.clone();
+        Ok(Self::of(client::build(config).await?, Origin::Source { source, server }))
     }
 
     fn of(client: Client, origin: Origin) -> Self {
@@ -145,7 +150,14 @@ impl Connection {
         let config = match &self.shared.origin {
             Origin::Client => return Ok(self.client()),
             Origin::Config(config) => Config::clone(config),
-            Origin::Source(source) => source.load().await?,
+            Origin::Source { source, server } => {
+                let (config, _) = source.load().await?;
+                if config.cluster_url != *server {
+                    let (before, now) = (server.to_string(), config.cluster_url.to_string());
+                    return Err(ConnectError::Moved { before, now });
+                }
+                config
+            }
         };
         client::build(config).await
     }

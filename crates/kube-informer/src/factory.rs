@@ -31,7 +31,8 @@
 //!   everything is said again.
 //! - They begin with [`start`](Factory::start); those that are asked for later begin at once.
 //! - [`shutdown`](Factory::shutdown) ends everything and waits for it: nothing runs or is called afterwards. Where all
-//!   handles of a factory and of its informers are dropped, everything is told to end, and nothing waited for.
+//!   handles of a factory and of its informers are dropped, everything is told to end, and nothing waited for. A handler
+//!   that holds an informer is such a handle, too.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -76,6 +77,8 @@ struct Inner {
 #[derive(Default)]
 struct Informers {
     all: HashMap<Spec, Arc<Core>>,
+    /// Those that are being stopped.
+    ending: Vec<Arc<Core>>,
     /// How many there were, so far.
     made: u64,
     phase: Phase,
@@ -241,11 +244,24 @@ impl Factory {
     /// closures that are still busy at the deadline.
     pub async fn stop<K>(&self, informer: &Informer<K>, deadline: Duration) -> Shutdown {
         let core = informer.core();
-        self.lock().all.retain(|_, each| !Arc::ptr_eq(each, core));
-        Shutdown { busy: core.stop(deadline).await }
+        let is_it = |each: &Arc<Core>| Arc::ptr_eq(each, core);
+        {
+            let mut informers = self.lock();
+            let Informers { all, ending, .. } = &mut *informers;
+            // Where this is dropped before its end, a shutdown still waits for it.
+            ending.extend(all.extract_if(|_, each| is_it(each)).map(|(_, each)| each));
+        }
+        let busy = core.stop(deadline).await;
+        if busy.is_empty() {
+            self.lock().ending.retain(|each| !is_it(each));
+        }
+        Shutdown { busy }
     }
 
-    /// Stops everything and waits for its end. Handlers that are busy have half a minute.
+    /// Stops everything and waits for its end. Handlers that are busy have half a minute. Connections that nobody uses are
+    /// closed with the last handle of the factory, or after a minute.
+    ///
+    /// A handler that calls it does not wait for itself, and is named as busy.
     pub async fn shutdown(&self) -> Shutdown {
         self.shutdown_within(GRACE).await
     }
@@ -253,9 +269,10 @@ impl Factory {
     /// Stops everything and waits for its end, and not longer than the deadline for handlers that are busy.
     pub async fn shutdown_within(&self, deadline: Duration) -> Shutdown {
         self.lock().phase = Phase::Stopped;
-        let stops = self.inner.cores().into_iter().map(|core| async move { core.stop(deadline).await });
+        let mut cores = self.inner.cores();
+        cores.extend(self.lock().ending.iter().cloned());
+        let stops = cores.iter().map(|core| core.stop(deadline));
         let busy = futures_util::future::join_all(stops).await;
-        self.lock().all.clear();
         Shutdown { busy: busy.into_iter().flatten().collect() }
     }
 

@@ -32,6 +32,7 @@ pub(crate) mod core;
 mod health;
 mod hub;
 mod pump;
+mod running;
 
 // Who is told, and what.
 mod event;

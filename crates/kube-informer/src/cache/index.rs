@@ -54,6 +54,17 @@ pub(super) enum By {
 }
 
 impl Index {
+    /// Whether both find the same. Of functions, that cannot be told.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (&self.by, &other.by) {
+            (By::Label(a), By::Label(b)) => a == b,
+            (By::Owner, By::Owner) | (By::Controller, By::Controller) => true,
+            (By::Pointer(a), By::Pointer(b)) => a == b,
+            (By::Function(a), By::Function(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
     /// By the value of a label. It is named `label:` and the key; selectors that ask for one value of the key use it.
     #[must_use]
     pub fn label(key: &str) -> Self {

@@ -367,6 +367,8 @@ fn an_unknown_index_is_an_error_that_names_those_there_are() {
     assert!(cache.remove_index("node").is_err());
     let error = cache.add_index(Index::label("x").named("owner")).unwrap_err();
     assert_eq!(error, IndexError::Exists { name: "owner".to_owned() });
+    // The same once more is there for both.
+    cache.add_index(Index::owner()).unwrap();
     assert_eq!(cache.snapshot().indexes(), ["owner".into(), "label:app".into()]);
 }
 

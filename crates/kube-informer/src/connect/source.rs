@@ -81,6 +81,16 @@ pub enum ConnectError {
     /// The configuration makes no client, as where a certificate cannot be read or a program gives no credentials.
     #[error("no client can be made of the configuration: {0}")]
     Client(#[source] Box<kube_client::Error>),
+    /// What was read anew is another server.
+    #[error(
+        "the configuration leads to another server now: {now} instead of {before}; that would be another cluster"
+    )]
+    Moved {
+        /// Where it led.
+        before: String,
+        /// Where it leads.
+        now: String,
+    },
     /// The credentials did not come in time.
     #[error("no credentials within {0:?}")]
     Slow(Duration),
@@ -137,24 +147,29 @@ impl Source {
         Self { place: Place::Cluster(Some(in_cluster)), context: None }
     }
 
-    /// What it says now.
-    pub(super) async fn load(&self) -> Result<Config, ConnectError> {
+    /// What it says now; and where exactly that was found, which does not change when somebody chooses another context
+    /// for themselves.
+    pub(super) async fn load(&self) -> Result<(Config, Self), ConnectError> {
+        let here = || async {
+            let place = Place::Cluster(None);
+            Ok((InCluster::here()?.load().await?, Self { place, context: None }))
+        };
         match &self.place {
-            Place::Kubeconfig => self.read(Kubeconfig::read).await,
-            Place::File(path) => self.read(|| Kubeconfig::read_from(path)).await,
-            Place::Cluster(Some(in_cluster)) => in_cluster.load().await,
-            Place::Cluster(None) => InCluster::here()?.load().await,
-            Place::KubeconfigThenCluster => match self.read(Kubeconfig::read).await {
-                Err(ConnectError::Kubeconfig(error)) if is_absent(&error) => match here().await {
-                    Ok(config) => Ok(config),
-                    Err(in_cluster) => Err(neither(ConnectError::Kubeconfig(error), in_cluster)),
-                },
+            Place::Kubeconfig => self.read(Place::Kubeconfig, Kubeconfig::read).await,
+            Place::File(path) => self.read(self.place.clone(), || Kubeconfig::read_from(path)).await,
+            Place::Cluster(Some(in_cluster)) => Ok((in_cluster.load().await?, self.clone())),
+            Place::Cluster(None) => here().await,
+            Place::KubeconfigThenCluster => match self.read(Place::Kubeconfig, Kubeconfig::read).await {
+                Err(ConnectError::Kubeconfig(error)) if is_absent(&error) => {
+                    here().await.map_err(|in_cluster| neither(ConnectError::Kubeconfig(error), in_cluster))
+                }
                 result => result,
             },
             Place::ClusterThenKubeconfig => match here().await {
-                Ok(config) => Ok(config),
+                Ok(found) => Ok(found),
                 Err(in_cluster) => {
-                    self.read(Kubeconfig::read).await.map_err(|error| neither(error, in_cluster))
+                    let read = self.read(Place::Kubeconfig, Kubeconfig::read).await;
+                    read.map_err(|error| neither(error, in_cluster))
                 }
             },
         }
@@ -162,11 +177,15 @@ impl Source {
 
     async fn read(
         &self,
+        place: Place,
         read: impl FnOnce() -> Result<Kubeconfig, KubeconfigError>,
-    ) -> Result<Config, ConnectError> {
+    ) -> Result<(Config, Self), ConnectError> {
         let error = |error| ConnectError::Kubeconfig(Box::new(error));
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        Config::from_custom_kubeconfig(read().map_err(error)?, &options).await.map_err(error)
+        let kubeconfig = read().map_err(error)?;
+        let context = self.context.clone().or_else(|| kubeconfig.current_context.clone());
+        let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(error)?;
+        Ok((config, Self { place, context }))
     }
 }
 
@@ -181,10 +200,6 @@ fn is_absent(error: &KubeconfigError) -> bool {
 
 fn neither(kubeconfig: ConnectError, in_cluster: ConnectError) -> ConnectError {
     ConnectError::Neither { kubeconfig: Box::new(kubeconfig), in_cluster: Box::new(in_cluster) }
-}
-
-async fn here() -> Result<Config, ConnectError> {
-    InCluster::here()?.load().await
 }
 
 impl InCluster {

@@ -28,7 +28,7 @@ impl Connection {
         }
         let body = match self.document("/version", "application/json", LIMIT).await {
             Ok(body) => body,
-            Err(Fault::Status(status)) if matches!(status.code, 401 | 403 | 404) => return Ok(None),
+            Err(Fault::Status(status)) if matches!(status.code, 403 | 404) => return Ok(None),
             Err(Fault::Body(_)) => return Ok(None),
             Err(fault) => return Err(fault),
         };

@@ -142,12 +142,14 @@ impl Page<'_, '_> {
             MetricType::Histogram,
         )?;
         for informer in self.informers {
-            for (name, stats) in &informer.handlers {
+            // Streams are read, not called.
+            for (name, stats) in informer.handlers.iter().filter(|(_, stats)| stats.durations.calls() > 0) {
                 let more = [("handler", name.to_string())];
                 let labels = Labels { informer, more: &more };
                 let (busy, buckets) = (stats.busy.as_secs_f64(), stats.durations.buckets());
                 let mut family = encoder.encode_family(&labels)?;
-                family.encode_histogram::<Vec<(String, String)>>(busy, stats.handled, &buckets, None)?;
+                let calls = stats.durations.calls();
+                family.encode_histogram::<Vec<(String, String)>>(busy, calls, &buckets, None)?;
             }
         }
         Ok(())

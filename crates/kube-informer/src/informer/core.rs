@@ -5,15 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use super::health::Board;
 use super::hub::{Hub, Told};
-use super::mailbox::Mailbox;
 use super::pump::{Item, Pump, ScopeSink};
+use super::running::{Running, Task};
 use super::spec::Spec;
 use super::wait::moment;
 use crate::cache::{self, Cache};
@@ -22,7 +19,7 @@ use crate::encoding::Encoding;
 use crate::object::{Intake, ViewBudget};
 use crate::queue::{self, Gauge};
 use crate::reflector::backoff::Backoff;
-use crate::reflector::fault::Remedy;
+use crate::reflector::fault::{Fault, Remedy};
 use crate::reflector::transport::Transport;
 use crate::reflector::{Reflector, Report, Server, Settings};
 
@@ -41,27 +38,15 @@ pub(crate) struct Core {
     /// Until it is started.
     idle: Mutex<Option<Idle>>,
     /// What was started for it.
-    tasks: Mutex<Vec<JoinHandle<()>>>,
-    /// Handlers that were started.
+    tasks: Mutex<Vec<Task>>,
+    /// Handlers that were started, and may run.
     handlers: Mutex<Vec<Running>>,
-    /// Registrations that were given a name.
-    named: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Idle {
     pump: Pump,
     sender: queue::Sender<Item>,
-}
-
-/// A handler, in a task or a thread.
-#[derive(Debug, Clone)]
-pub(super) struct Running {
-    pub(super) mailbox: Arc<Mailbox>,
-    /// Closed when nothing runs any more.
-    pub(super) done: watch::Receiver<()>,
-    /// Tasks can be ended wherever they wait; threads cannot.
-    pub(super) task: Option<AbortHandle>,
 }
 
 /// What came in, so far.
@@ -99,7 +84,6 @@ impl Core {
             idle: Mutex::new(Some(Idle { pump, sender })),
             tasks: Mutex::default(),
             handlers: Mutex::default(),
-            named: AtomicU64::new(0),
             spec,
         })
     }
@@ -136,16 +120,15 @@ impl Core {
         &self.runtime
     }
 
-    /// A name for a registration that has none.
-    pub(super) fn next_name(&self) -> Arc<str> {
-        let number = self.named.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("{}-{number}", self.name).into()
+    /// A name for a registration that has none. Of several, each but the first gets a number.
+    pub(super) fn handler_name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
     }
 
     /// Keeps a handler, to wait for its end.
     pub(super) fn adopt(&self, running: Running) {
         let mut handlers = lock(&self.handlers);
-        handlers.retain(|each| each.done.has_changed().is_ok());
+        handlers.retain(|each| !each.has_ended());
         handlers.push(running);
     }
 
@@ -162,6 +145,8 @@ impl Core {
         server: &Arc<Server>,
         settings: &Settings,
     ) {
+        // Whoever stops it sees all tasks, or none and that there will be none.
+        let mut tasks = lock(&self.tasks);
         let Some(Idle { pump, sender }) = lock(&self.idle).take() else { return };
         if let Some(problem) = self.spec.problem() {
             tracing::error!(resource = %self.spec.resource, scope = %self.spec.scope, problem, "nothing can be watched");
@@ -169,8 +154,11 @@ impl Core {
             return;
         }
         self.board.started();
-        let mut tasks = lock(&self.tasks);
-        tasks.push(self.runtime.spawn(pump.run(Arc::clone(self))));
+        let alarm = Alarm(Arc::clone(self));
+        tasks.push(Task::spawn(&self.runtime, async move {
+            pump.run(&alarm.0).await;
+            drop(alarm);
+        }));
         for (number, (namespace, target)) in self.spec.targets().into_iter().enumerate() {
             let span = tracing::info_span!(
                 "informer",
@@ -178,16 +166,17 @@ impl Core {
                 namespace = namespace.as_deref().unwrap_or_default(),
                 version = tracing::field::Empty
             );
+            let alarm = Alarm(Arc::clone(self));
             let sink = ScopeSink::new(Arc::clone(self), number, namespace, sender.clone());
             let (connection, server, settings) = (connection.clone(), Arc::clone(server), settings.clone());
             let run = async move {
-                let core = Arc::clone(sink.core());
-                let Some((json, protobuf)) = core.intakes(number, &connection, &settings).await else {
-                    return;
-                };
-                Reflector::new(target, connection, sink, server, json, protobuf, settings).run().await;
+                let intakes = alarm.0.intakes(number, &connection, &settings).await;
+                if let Some((json, protobuf)) = intakes {
+                    Reflector::new(target, connection, sink, server, json, protobuf, settings).run().await;
+                }
+                drop(alarm);
             };
-            tasks.push(self.runtime.spawn(run.instrument(span)));
+            tasks.push(Task::spawn(&self.runtime, run.instrument(span)));
         }
     }
 
@@ -231,11 +220,17 @@ impl Core {
         settings: &Settings,
     ) -> Option<crate::encoding::ServerVersion> {
         let mut backoff = Backoff::new(settings.backoff);
+        let mut failures = 0;
         loop {
             match connection.version().await {
                 Ok(version) => return version,
                 Err(fault) => {
                     let remedy = fault.remedy(false);
+                    // A server that answers everything but this can be read all the same, in JSON.
+                    failures += u32::from(matches!(fault, Fault::Status(_) | Fault::Stalled(_)));
+                    if failures > 5 && remedy != Remedy::Credentials {
+                        return None;
+                    }
                     if remedy == Remedy::Credentials {
                         connection.reload_credentials().await;
                     }
@@ -270,58 +265,55 @@ impl Core {
         self.traffic.bytes.fetch_add(came.bytes, Ordering::Relaxed);
     }
 
-    /// Stops: nothing is asked, applied or told afterwards. Names the handlers that are still busy at the deadline.
+    /// Stops: nothing is asked, applied or told afterwards. Names the handlers that are still busy at the deadline. It can
+    /// be called again, and waits again for what has not ended.
     pub(crate) async fn stop(&self, deadline: Duration) -> Vec<String> {
         let deadline = moment(deadline);
-        drop(lock(&self.idle).take());
-        self.hub.close();
-        let tasks = std::mem::take(&mut *lock(&self.tasks));
-        for task in &tasks {
-            task.abort();
-        }
+        let tasks = self.end();
+        let mut busy = Vec::new();
         for task in tasks {
-            // It was aborted, or had ended.
-            drop(task.await);
+            if !task.end(deadline).await {
+                // Somebody's index function does not return.
+                busy.push(self.name.to_string());
+            }
         }
         self.board.stopped();
-        let handlers = std::mem::take(&mut *lock(&self.handlers));
-        let mut busy = Vec::new();
+        let handlers = lock(&self.handlers).clone();
         for handler in handlers {
             if !handler.end(deadline).await {
                 busy.push(handler.mailbox.name.to_string());
             }
         }
+        lock(&self.handlers).retain(|handler| !handler.has_ended());
+        busy.dedup();
         busy
     }
 
     /// Tells everything that runs to end, and does not wait.
     pub(crate) fn abandon(&self) {
-        drop(lock(&self.idle).take());
-        self.hub.close();
-        for task in lock(&self.tasks).drain(..) {
-            task.abort();
-        }
+        self.end().iter().for_each(Task::abort);
         self.board.stopped();
     }
-}
 
-impl Running {
-    /// Waits for its end; whether it has ended. A task that is busy past the deadline is dropped where it waits.
-    pub(super) async fn end(&self, deadline: Instant) -> bool {
-        let mut done = self.done.clone();
-        if timeout_at(deadline, until_closed(&mut done)).await.is_ok() {
-            return true;
-        }
-        let Some(task) = &self.task else { return false };
-        task.abort();
-        until_closed(&mut done).await;
-        true
+    /// Nobody is told anything any more, and nothing will be started; what was.
+    fn end(&self) -> Vec<Task> {
+        self.hub.close();
+        let tasks = lock(&self.tasks);
+        drop(lock(&self.idle).take());
+        tasks.clone()
     }
 }
 
-/// Waits until the other side is gone.
-pub(super) async fn until_closed(done: &mut watch::Receiver<()>) {
-    while done.changed().await.is_ok() {}
+/// Says so when a task that has it panics: nothing is as it was then, and health must not go on to say so.
+struct Alarm(Arc<Core>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(informer = %self.0.name, "a task of the informer panicked: this is a bug");
+            self.0.board.broken("a task of the informer panicked: this is a bug, please report it");
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,11 +1,11 @@
 //! What happened, as handlers are told.
 
-use crate::cache::Applied;
+use crate::cache::{Applied, Snapshot};
 use crate::object::Object;
 
 /// What happened to an object.
 #[non_exhaustive]
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Event<K = serde_json::Value> {
     /// It is new.
     Added {
@@ -31,12 +31,14 @@ pub enum Event<K = serde_json::Value> {
         /// Whether the server said so. If not, it was found missing, and may have changed before it went.
         certain: bool,
     },
-    /// Changes were missed: more came than there was room for. What there is now follows, each as
-    /// [`Added`](Self::Added) with `initial`; whatever is not among it is gone. Only with
+    /// Changes were missed: more came than there was room for. What there is now follows, each object as
+    /// [`Added`](Self::Added) with `initial`, whether it was told before or not; whatever is not in `now` is gone. Only with
     /// [`Delivery::Every`](super::Delivery::Every).
     Gap {
         /// How many changes.
         missed: u64,
+        /// What there is now, and is about to be told.
+        now: Snapshot<K>,
     },
 }
 
@@ -60,7 +62,7 @@ impl<K> Event<K> {
                 Event::Updated { old: old.into_cast(), new: new.into_cast(), resync }
             }
             Self::Deleted { last, certain } => Event::Deleted { last: last.into_cast(), certain },
-            Self::Gap { missed } => Event::Gap { missed },
+            Self::Gap { missed, now } => Event::Gap { missed, now: now.cast() },
         }
     }
 

@@ -12,6 +12,7 @@ use tokio::task::coop::consume_budget;
 use super::event::Event;
 use super::inbox::Inbox;
 use super::mailbox::Mailbox;
+use crate::cache::Snapshot;
 use crate::object::Object;
 
 /// Handles what changes, one event after the other. All methods do nothing unless they are written.
@@ -52,9 +53,9 @@ pub trait Handler<K>: Send + 'static {
         std::future::ready(())
     }
 
-    /// Changes were missed. Everything that there is follows, as `added`; what is not among it is gone.
-    fn gap(&mut self, missed: u64) -> impl Future<Output = ()> + Send {
-        let _ = missed;
+    /// Changes were missed. Everything that there is `now` follows, as `added`; what is not among it is gone.
+    fn gap(&mut self, missed: u64, now: Snapshot<K>) -> impl Future<Output = ()> + Send {
+        let _ = (missed, now);
         std::future::ready(())
     }
 }
@@ -64,7 +65,7 @@ async fn call<K, H: Handler<K>>(handler: &mut H, event: Event<K>) {
         Event::Added { new, initial } => handler.added(new, initial).await,
         Event::Updated { old, new, resync } => handler.updated(old, new, resync).await,
         Event::Deleted { last, certain } => handler.deleted(last, certain).await,
-        Event::Gap { missed } => handler.gap(missed).await,
+        Event::Gap { missed, now } => handler.gap(missed, now).await,
     }
 }
 
@@ -83,6 +84,7 @@ pub(super) async fn run_handler<K: 'static, H: Handler<K>>(mut inbox: Inbox, mut
 pub(super) fn run_closure<K>(mut inbox: Inbox, mut closure: impl FnMut(Event<K>), runtime: &Handle) {
     // So that it can spawn tasks.
     let _context = runtime.enter();
+    inbox.mailbox().runs_here();
     while let Some(event) = runtime.block_on(poll_fn(|cx| inbox.poll_next(cx))) {
         let begun = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| closure(event.cast())));

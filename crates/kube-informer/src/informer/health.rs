@@ -96,6 +96,8 @@ pub enum Cause {
     Relisting,
     /// What was asked for cannot be: see the message.
     Misconfigured,
+    /// The informer itself failed.
+    Broken,
 }
 
 /// How often everything was listed, by why.
@@ -149,6 +151,7 @@ impl Cause {
             Self::Stalled => "check the network to the API server, and proxies that hold connections back",
             Self::Relisting => "wait",
             Self::Misconfigured => "change what is asked for",
+            Self::Broken => "stop the informer and ask for it again, or restart the process",
         }
     }
 
@@ -167,6 +170,7 @@ impl Cause {
             Self::Stalled => "stalled",
             Self::Relisting => "relisting",
             Self::Misconfigured => "misconfigured",
+            Self::Broken => "broken",
         }
     }
 
@@ -383,12 +387,12 @@ impl Board {
 
     /// What was asked for cannot be.
     pub(super) fn misconfigured(&self, message: &str) {
-        let mut notes = self.lock();
-        for scope in &mut notes.scopes {
-            scope.stale(Cause::Misconfigured, message.to_owned(), Duration::ZERO);
-        }
-        drop(notes);
-        self.changed();
+        self.each(|scope| scope.stale(Cause::Misconfigured, message.to_owned(), Duration::ZERO));
+    }
+
+    /// Nothing works any more.
+    pub(super) fn broken(&self, message: &str) {
+        self.each(|scope| scope.stale(Cause::Broken, message.to_owned(), Duration::ZERO));
     }
 
     /// The first list of a scope is in the cache.

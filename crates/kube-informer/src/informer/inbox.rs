@@ -2,11 +2,15 @@
 //!
 //! First the objects that there are, then what changes, and now and then everything again if that is asked for. An object
 //! that has changed is not said again with an older state: what is new about it comes by itself. Changes come before what
-//! is only said again.
+//! is only said again: whoever never catches up is told nothing twice.
+//!
+//! What was begun is told to its end. Where changes are dropped meanwhile, the gap comes after it: so everything is told
+//! once, however slow one is.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,11 +28,18 @@ pub(super) struct Inbox {
     hub: Arc<Hub>,
     mailbox: Arc<Mailbox>,
     /// What there was when it began, as far as it was not told yet.
-    beginning: Option<Objects>,
+    beginning: Option<Beginning>,
     /// What is said again.
     again: Option<Objects>,
     resync: Option<Resync>,
     is_synced: bool,
+}
+
+#[derive(Debug)]
+struct Beginning {
+    objects: Objects,
+    /// Whether that was everything: the informer was synced.
+    is_all: bool,
 }
 
 #[derive(Debug)]
@@ -80,22 +91,24 @@ impl Inbox {
     }
 
     fn step(&mut self) -> Taken {
-        // Of several that overflow at the same time, none is told to begin for ever.
         let taken = match &mut self.beginning {
             None => self.mailbox.take(),
-            Some(_) if self.mailbox.must_begin() => Taken::Begin,
             Some(_) if self.mailbox.is_closed() => Taken::Closed,
-            Some(objects) => match objects.next() {
-                Some(new) => return Taken::Event(Event::Added { new, initial: true }),
-                None => {
-                    self.beginning = None;
-                    self.mailbox.take()
+            Some(Beginning { objects, is_all }) => {
+                self.mailbox.beginning.store(objects.size_hint().0.saturating_sub(1), Ordering::Relaxed);
+                if let Some(new) = objects.next() {
+                    return Taken::Event(Event::Added { new, initial: true });
                 }
-            },
+                if *is_all {
+                    self.synced();
+                }
+                self.beginning = None;
+                self.mailbox.take()
+            }
         };
         let taken = match taken {
             Taken::Begin => match self.begin() {
-                Some(missed) => Taken::Event(Event::Gap { missed }),
+                Some(gap) => Taken::Event(gap),
                 None => return self.step(),
             },
             Taken::Nothing => self.say_again(),
@@ -105,12 +118,13 @@ impl Inbox {
         taken
     }
 
-    /// Begins with the cache as it is.
-    fn begin(&mut self) -> Option<u64> {
+    /// Begins with the cache as it is; tells of the gap before it, where there is one.
+    fn begin(&mut self) -> Option<Event> {
         self.again = None;
-        let (objects, missed) = self.hub.in_turn(|snapshot| (snapshot.list().iter(), self.mailbox.open()));
-        self.beginning = Some(objects);
-        missed
+        let (now, is_all, missed) =
+            self.hub.in_turn(|snapshot| (snapshot, self.hub.is_synced(), self.mailbox.open()));
+        self.beginning = Some(Beginning { objects: now.list().iter(), is_all });
+        missed.map(|missed| Event::Gap { missed, now })
     }
 
     fn say_again(&mut self) -> Taken {
@@ -134,6 +148,12 @@ impl Inbox {
         }
         let next_is_initial = matches!(next, Taken::Event(Event::Added { initial: true, .. }));
         if !next_is_initial && !matches!(next, Taken::Closed) && !self.mailbox.has_initial() {
+            self.synced();
+        }
+    }
+
+    fn synced(&mut self) {
+        if !self.is_synced {
             self.is_synced = true;
             self.mailbox.synced.send_replace(true);
         }

@@ -6,8 +6,9 @@
 //! way.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 
 use futures_util::task::AtomicWaker;
 use tokio::sync::watch;
@@ -29,6 +30,7 @@ pub enum Delivery {
     #[default]
     Latest,
     /// Each change, as long as not more than so many wait. Past that they are dropped, and an [`Event::Gap`] says so.
+    /// Changes that were made together, as those of a list, are taken together where nothing waits.
     Every(usize),
 }
 
@@ -51,6 +53,10 @@ pub(super) struct Mailbox {
     /// Whether the objects of the beginning have been handled.
     pub(super) synced: watch::Sender<bool>,
     pub(super) counters: Counters,
+    /// Objects of the beginning that are still to be told.
+    pub(super) beginning: AtomicUsize,
+    /// The thread of a closure.
+    thread: OnceLock<ThreadId>,
 }
 
 /// What became of a registration's events.
@@ -116,7 +122,20 @@ impl Mailbox {
             waker: AtomicWaker::new(),
             synced: watch::Sender::new(false),
             counters: Counters::default(),
+            beginning: AtomicUsize::new(0),
+            thread: OnceLock::new(),
         }
+    }
+
+    /// The thread that calls is the one of the closure.
+    pub(super) fn runs_here(&self) {
+        // Whoever was first stays.
+        let _ = self.thread.set(std::thread::current().id());
+    }
+
+    /// Whether the thread that calls is the one of the closure.
+    pub(super) fn is_here(&self) -> bool {
+        self.thread.get() == Some(&std::thread::current().id())
     }
 
     /// Puts a batch in, and wakes whoever waits for it.
@@ -173,11 +192,6 @@ impl Mailbox {
         self.waker.wake();
     }
 
-    /// Whether what there is must be told from its beginning.
-    pub(super) fn must_begin(&self) -> bool {
-        matches!(self.lock().state, State::Fresh | State::Overflown)
-    }
-
     pub(super) fn is_closed(&self) -> bool {
         self.lock().state == State::Closed
     }
@@ -192,7 +206,8 @@ impl Mailbox {
     pub(super) fn backlog(&self) -> (usize, Option<Instant>) {
         let inner = self.lock();
         let dropped = usize::try_from(inner.missed).unwrap_or(usize::MAX);
-        let waiting = inner.waiting + inner.initial + inner.pending.len();
+        let beginning = self.beginning.load(Ordering::Relaxed);
+        let waiting = inner.waiting + inner.initial + inner.pending.len() + beginning;
         (waiting.saturating_add(dropped), inner.behind)
     }
 
@@ -207,6 +222,7 @@ impl Inner {
         self.behind.get_or_insert_with(Instant::now);
         if let Delivery::Every(capacity) = delivery
             && !batch.initial
+            && self.waiting > 0
             && self.waiting + count > capacity
         {
             if sabotage::is(Sabotage::NoGap) {
@@ -216,9 +232,10 @@ impl Inner {
             *self = Self { state: State::Overflown, missed, behind: self.behind, ..Self::default() };
             return;
         }
+        let is_behind = self.waiting > FOLD;
         self.log.push_back(Arc::clone(batch));
         *(if batch.initial { &mut self.initial } else { &mut self.waiting }) += count;
-        if delivery == Delivery::Latest && self.waiting + self.initial > FOLD && !batch.initial {
+        if delivery == Delivery::Latest && is_behind {
             self.fold();
         }
     }

@@ -40,13 +40,13 @@ impl Pump {
     }
 
     /// Runs until nothing can come any more.
-    pub(super) async fn run(mut self, core: Arc<Core>) {
+    pub(super) async fn run(mut self, core: &Core) {
         loop {
             let batch = self.receiver.batch(MOST).await;
             if batch.is_empty() {
                 return;
             }
-            self.apply(&core, batch);
+            self.apply(core, batch);
             // Those who were told may be on the same thread.
             tokio::task::yield_now().await;
         }
@@ -114,10 +114,6 @@ impl ScopeSink {
         sender: Sender<Item>,
     ) -> Self {
         Self { core, scope, namespace, sender }
-    }
-
-    pub(super) fn core(&self) -> &Arc<Core> {
-        &self.core
     }
 }
 

@@ -13,11 +13,11 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::Informer;
-use super::core::{Running, until_closed};
 use super::event::Event;
 use super::handler::{self, Handler};
 use super::inbox::Inbox;
 use super::mailbox::{Delivery, Mailbox};
+use super::running::{Running, until_closed};
 use super::stats::Durations;
 use super::wait::moment;
 
@@ -120,6 +120,9 @@ impl<K: Send + 'static> Subscription<K> {
     }
 
     /// Calls a closure with each event. It may block: it has a thread of its own.
+    ///
+    /// A closure that holds an [`Informer`], as one that reads the cache, keeps it alive: only
+    /// [`Factory::shutdown`](crate::factory::Factory::shutdown) or [`Registration::remove`] ends it then.
     pub fn on(self, closure: impl FnMut(Event<K>) + Send + 'static) -> Registration {
         let (inbox, informer) = self.open();
         let mailbox = Arc::clone(inbox.mailbox());
@@ -159,7 +162,8 @@ impl<K: Send + 'static> Subscription<K> {
         Registration::keep(Running { mailbox, done, task: Some(task.abort_handle()) }, &informer)
     }
 
-    /// The events as a stream. What is not read waits, as for any other handler.
+    /// The events as a stream. It begins with what there is when it is first polled; from then on, what is not read waits,
+    /// as for any other handler.
     pub fn events(self) -> Events<K> {
         let (inbox, informer) = self.open();
         Events { inbox, _informer: informer, view: PhantomData }
@@ -170,7 +174,7 @@ impl<K: Send + 'static> Subscription<K> {
         let core = informer.core();
         // Timers belong to a runtime.
         let _context = core.runtime().enter();
-        let name = name.unwrap_or_else(|| core.next_name());
+        let name = name.unwrap_or_else(|| core.handler_name());
         let inbox = Inbox::new(Arc::clone(core.hub()), name, delivery, resync.or(informer.resync));
         (inbox, informer)
     }
@@ -239,7 +243,8 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// Where a closure is still in a call at the deadline. It is told nothing after that, all the same.
+    /// Where a closure is still in a call at the deadline, or a handler blocks its thread; and at once where a handler
+    /// removes itself, which cannot be waited for. It is told nothing after that, all the same.
     pub async fn remove(self, deadline: Duration) -> Result<(), RegistrationError> {
         self.0.mailbox.close();
         if self.0.end(moment(deadline)).await {

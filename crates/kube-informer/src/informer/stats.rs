@@ -88,12 +88,18 @@ pub struct Durations {
 const BOUNDS: [u64; 7] = [10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 impl Durations {
+    /// How many calls there were.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
     /// The bounds in seconds, each with the number of calls that took that long, and not less than the bound before. The
     /// last bound is without end.
     #[must_use]
     pub fn buckets(&self) -> Vec<(f64, u64)> {
         let bounds = BOUNDS.iter().map(|bound| Duration::from_micros(*bound).as_secs_f64());
-        bounds.chain([f64::MAX]).zip(self.counts).collect()
+        bounds.chain([f64::INFINITY]).zip(self.counts).collect()
     }
 }
 

@@ -253,6 +253,51 @@ async fn promise_12_who_registers_with_a_stopped_informer_is_told_nothing_and_en
 }
 
 #[tokio::test]
+async fn promise_12_whoever_gave_up_waiting_for_an_end_can_wait_again() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (go, gate) = mpsc::channel::<()>();
+    let (told, hear) = mpsc::channel();
+    informer.subscribe().name("stuck").on(move |_| {
+        told.send(()).unwrap();
+        let _ = gate.recv();
+    });
+    hand.list(&[("a", 1)], 3);
+    hear.recv().unwrap();
+    for _ in 0..2 {
+        assert_eq!(informer.core().stop(Duration::from_millis(1)).await, ["stuck"]);
+    }
+    drop(go);
+    assert_eq!(informer.core().stop(SOON).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn promise_12_a_handler_that_ends_itself_does_not_wait_for_itself() {
+    struct Last(Informer, tokio::sync::mpsc::UnboundedSender<Vec<String>>);
+    impl Handler<serde_json::Value> for Last {
+        async fn added(&mut self, _: Object, _: bool) {
+            self.1.send(self.0.core().stop(SOON).await).unwrap();
+        }
+    }
+    for is_closure in [true, false] {
+        let (told, mut hear) = tokio::sync::mpsc::unbounded_channel();
+        let mut hand = Hand::new(Scope::All);
+        let informer = hand.informer();
+        let subscription = informer.subscribe().name("last");
+        if is_closure {
+            let (informer, runtime) = (informer.clone(), tokio::runtime::Handle::current());
+            subscription.on(move |_| told.send(runtime.block_on(informer.core().stop(SOON))).unwrap());
+        } else {
+            subscription.handler(Last(informer.clone(), told));
+        }
+        hand.list(&[("a", 1)], 3);
+        assert_eq!(timeout(SOON / 2, hear.recv()).await.unwrap().unwrap(), ["last"]);
+        // It is told nothing more, and ends.
+        assert_eq!(hear.recv().await, None);
+    }
+}
+
+#[tokio::test]
 async fn promise_12_a_dropped_stream_ends_its_registration_and_a_dropped_registration_goes_on() {
     let mut hand = Hand::new(Scope::All);
     let informer = hand.informer();

@@ -80,7 +80,7 @@ pub(crate) async fn synced(cores: &[&Arc<Core>], deadline: Duration) -> Result<(
 fn is_hopeless(core: &Core) -> bool {
     match core.board().health().state {
         State::Stopped => true,
-        State::Stale { why, .. } => why.cause == Cause::Misconfigured,
+        State::Stale { why, .. } => matches!(why.cause, Cause::Misconfigured | Cause::Broken),
         State::Starting | State::Syncing | State::Live => false,
     }
 }

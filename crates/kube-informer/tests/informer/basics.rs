@@ -109,7 +109,7 @@ async fn one_watch_and_one_cache_serve_every_kind_of_reader(place: Place) -> Res
 
     assert_eq!(factory.stats().len(), 1);
     assert_eq!(stage.watches("configmaps").len(), 1);
-    let listed = stage.proxy.requests().count(|request| request.is_list());
+    let listed = stage.proxy.requests().count(kube_informer_apiserver::faults::Request::is_list);
     assert_eq!(listed, 0, "a streaming list is enough");
     factory.shutdown().await;
     Ok(())

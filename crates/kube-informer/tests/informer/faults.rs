@@ -260,7 +260,7 @@ async fn a_list_whose_end_does_not_come_is_read_in_another_way(place: Place) -> 
     play.factory.start();
     play.factory.synced(SOON).await?;
     assert!(lost.events() >= 1);
-    assert!(play.stage.proxy.requests().count(|request| request.is_list()) >= 1);
+    assert!(play.stage.proxy.requests().count(kube_informer_apiserver::faults::Request::is_list) >= 1);
     assert_eq!(live(&play.informer).await.relists.first, 1);
     play.act().await?;
     play.end().await

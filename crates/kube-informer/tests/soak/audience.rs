@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kube_informer::cache::Snapshot;
 use kube_informer::informer::{Delivery, Event, Events, Handler, Informer, Registration};
 use kube_informer::object::Object;
 use kube_informer_testbed::load::Rng;
@@ -241,7 +242,7 @@ impl Handler<Value> for Listener {
         self.hear(&Event::Deleted { last, certain }).await;
     }
 
-    async fn gap(&mut self, missed: u64) {
-        self.hear(&Event::Gap { missed }).await;
+    async fn gap(&mut self, missed: u64, now: Snapshot<Value>) {
+        self.hear(&Event::Gap { missed, now }).await;
     }
 }

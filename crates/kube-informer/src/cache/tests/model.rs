@@ -314,7 +314,9 @@ fn run(scoped: bool, batches: Vec<Vec<Step>>) {
         for step in batch {
             match &step {
                 Step::AddIndex(at) => {
-                    assert_eq!(cache.add_index(index(*at)).is_ok(), model.indexes.insert(*at));
+                    // Of functions it cannot be told whether they are the same.
+                    let is_new = model.indexes.insert(*at);
+                    assert_eq!(cache.add_index(index(*at)).is_ok(), is_new || *at < 4);
                 }
                 Step::RemoveIndex(at) => {
                     assert_eq!(cache.remove_index(INDEXES[*at]).is_ok(), model.indexes.remove(at));

@@ -63,6 +63,47 @@ async fn a_kubeconfig_that_was_rewritten_is_read_anew() {
     assert_eq!(status(&connection).await, 200);
 }
 
+/// A kubeconfig with a context for each of two servers.
+fn two_contexts(one: &str, two: &str, token: &str, current: &str) -> String {
+    let cluster =
+        |name: &str, server: &str| serde_json::json!({ "name": name, "cluster": { "server": server } });
+    let context =
+        |name: &str| serde_json::json!({ "name": name, "context": { "cluster": name, "user": "u" } });
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": current,
+        "clusters": [cluster("one", one), cluster("two", two)],
+        "contexts": [context("one"), context("two")],
+        "users": [{ "name": "u", "user": { "token": token } }],
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn credentials_that_are_read_anew_are_never_for_another_cluster() {
+    let start = || Server::builder().token("new", "jane", &["system:masters"]).start();
+    let (server, other) = (start().await.unwrap(), start().await.unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let write = |one: &str, token, current| {
+        fs::write(&path, two_contexts(one, &other.url(), token, current)).unwrap();
+    };
+    write(&server.url(), "old", "one");
+    let connection = Connection::from_source(Source::file(&path)).await.unwrap();
+    assert_eq!(status(&connection).await, 401);
+    // Somebody chooses another context for themselves; the token is renewed.
+    write(&server.url(), "new", "two");
+    connection.reload_credentials().await;
+    assert_eq!(status(&connection).await, 200);
+    let requests = other.stats();
+    // Its own context leads elsewhere now: what there is stays in use.
+    write(&other.url(), "newer", "one");
+    let error = connection.new_client().await.err().map(|error| error.to_string());
+    assert!(error.as_ref().is_some_and(|error| error.contains("another cluster")), "{error:?}");
+    connection.reload_credentials().await;
+    assert_eq!(status(&connection).await, 200);
+    assert_eq!(format!("{:?}", other.stats()), format!("{requests:?}"));
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_program_that_gives_tokens_is_asked_anew() {

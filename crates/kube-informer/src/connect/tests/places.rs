@@ -35,7 +35,7 @@ async fn child(source: &str) {
         "in-cluster-first" => Source::in_cluster_first(),
         context => Source::default().context(context),
     };
-    match source.load().await {
+    match source.load().await.map(|(config, _)| config) {
         Ok(config) => println!("says: {}", config.cluster_url),
         Err(error) => println!("says: {}", error.to_string().replace('\n', " ")),
     }

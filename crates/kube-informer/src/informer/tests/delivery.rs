@@ -81,10 +81,41 @@ async fn promise_10_every_tells_each_change_up_to_its_capacity() {
     hand.put("c", 11);
     hand.put("d", 12);
     // What there is, after what was missed; and from then on each change again.
-    assert_eq!(seen(&mut events), ["gap 5", "+b@2!", "+c@11!", "+d@12!"]);
+    assert_eq!(seen(&mut events), ["gap 5, 3 now", "+b@2!", "+c@11!", "+d@12!"]);
     hand.put("d", 13);
     assert_eq!(seen(&mut events), ["~d@12→13"]);
     assert_eq!((events.stats().gaps, events.stats().missed, events.stats().backlog), (1, 5, 0));
+}
+
+#[tokio::test]
+async fn promise_10_what_is_told_from_the_beginning_is_told_to_its_end() {
+    let mut hand = Hand::new(Scope::All);
+    let names: Vec<String> = (0..50).map(|number| format!("{number:02}")).collect();
+    let objects: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    hand.list(&objects, 1);
+    let mut events = hand.informer().subscribe().delivery(Delivery::Every(3)).events();
+    // More changes between two events than it has room for, always: it is told everything all the same, and is synced.
+    let mut told = std::collections::BTreeSet::new();
+    for version in 2..150 {
+        for more in 0..5 {
+            hand.put("00", 10 * version + more);
+        }
+        let Some(event) = next(&mut events) else { break };
+        told.extend(event.object().map(|object| object.name().to_owned()));
+    }
+    assert_eq!(told.len(), 50);
+    assert!(events.is_synced());
+    assert!(events.stats().gaps > 0, "{:?}", events.stats());
+}
+
+#[tokio::test]
+async fn promise_10_changes_that_were_made_together_are_no_gap_for_one_who_keeps_up() {
+    let mut hand = Hand::new(Scope::All);
+    let mut events = hand.informer().subscribe().delivery(Delivery::Every(1)).events();
+    hand.list(&[("a", 1), ("b", 2), ("c", 3)], 3);
+    assert_eq!(seen(&mut events).len(), 3);
+    hand.list(&[("a", 4), ("b", 5), ("c", 6)], 7);
+    assert_eq!(seen(&mut events), ["~a@1→4", "~b@2→5", "~c@3→6"]);
 }
 
 #[tokio::test]

@@ -102,6 +102,6 @@ fn short(event: &Event) -> String {
         Event::Deleted { last, certain } => {
             format!("-{}@{}{}", last.name(), last.version(), mark(!certain, "?"))
         }
-        Event::Gap { missed } => format!("gap {missed}"),
+        Event::Gap { missed, now } => format!("gap {missed}, {} now", now.len()),
     }
 }
