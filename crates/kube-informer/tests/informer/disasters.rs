@@ -248,7 +248,8 @@ async fn a_resource_that_is_defined_later_is_followed(place: Place) -> Result<()
 async fn alone(own: &OwnCluster, test: &str) -> Result<(Stage, Factory, Informer<ConfigMap>, [Replay; 2])> {
     let stage = Stage::before(Place::real(Cluster::clone(own), test).await?).await?;
     stage.config_maps(&["a", "b"], "1").await?;
-    let timings = short().watch(Duration::from_secs(1)).patience(Duration::from_secs(2));
+    // A server that is asked for a version that it does not have says so after three seconds.
+    let timings = short().watch(Duration::from_secs(1)).patience(Duration::from_secs(5));
     let factory = stage.place.factory().await?.timings(timings);
     let scope = Scope::namespace(&stage.place.namespace);
     let informer = factory.configure(scope).labels("made=here")?.informer();
@@ -303,7 +304,8 @@ async fn a_store_that_is_put_back_is_followed_back() -> Result<()> {
     let servers = own.control_plane();
     let settled = async || stage.settled(&informer, MADE_HERE, &[&told[0], &told[1]]).await;
     let snapshot = servers.snapshot().await?;
-    for value in 2..12 {
+    // More than servers write by themselves while they start.
+    for value in 2..300 {
         stage.change("a", &value.to_string()).await?;
     }
     stage.remove("b").await?;
