@@ -86,6 +86,8 @@ pub enum Cause {
     NotServed,
     /// The server asks to be asked less.
     Throttled,
+    /// The server does not take the request: a selector that it does not know, perhaps.
+    Rejected,
     /// The server failed.
     Server,
     /// What answers is not an API server.
@@ -146,6 +148,7 @@ impl Cause {
             Self::Forbidden => "allow this user to list and watch the resource (kubectl auth can-i watch …)",
             Self::NotServed => "check that the resource and its version are served (kubectl api-resources)",
             Self::Throttled => "the server is busy; it is asked again when it said so",
+            Self::Rejected => "change what is asked for: the server says what it does not take",
             Self::Server => "look at the API server's log",
             Self::NotAnApi => "check the server's address, and what proxies are on the way",
             Self::Stalled => "check the network to the API server, and proxies that hold connections back",
@@ -165,6 +168,7 @@ impl Cause {
             Self::Forbidden => "forbidden",
             Self::NotServed => "not_served",
             Self::Throttled => "throttled",
+            Self::Rejected => "rejected",
             Self::Server => "server",
             Self::NotAnApi => "not_an_api",
             Self::Stalled => "stalled",
@@ -182,6 +186,9 @@ impl Cause {
             (_, Fault::Refused(_)) => Self::Refused,
             (_, Fault::Connection(_)) => Self::Connection,
             (_, Fault::Status(status)) if status.code == 429 => Self::Throttled,
+            (_, Fault::Status(status)) if matches!(status.code, 400 | 405 | 406 | 415 | 422) => {
+                Self::Rejected
+            }
             (_, Fault::Status(_)) => Self::Server,
             (_, Fault::Body(_)) => Self::NotAnApi,
             (_, Fault::Stalled(_)) => Self::Stalled,
@@ -280,7 +287,12 @@ impl Board {
             is_watching: false,
             not_served: None,
         };
-        let notes = Notes { scopes: scopes.into_iter().map(scope).collect(), ..Notes::default() };
+        let mut scopes: Vec<Scope> = scopes.into_iter().map(scope).collect();
+        if scopes.is_empty() {
+            // Nothing is asked for, and somebody must be told why.
+            scopes.push(scope((None, "watch".to_owned())));
+        }
+        let notes = Notes { scopes, ..Notes::default() };
         Self { notes: Mutex::new(notes), changes: watch::Sender::new(0) }
     }
 

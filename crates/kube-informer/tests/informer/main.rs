@@ -14,6 +14,8 @@ mod lifecycle;
 mod scopes;
 
 // What goes wrong.
+mod access;
+mod disasters;
 mod faults;
 
 // What people begin with.

@@ -1,0 +1,298 @@
+//! Whom the server lets in, to what, and what is said where it does not, or where there is none.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube_client::Config;
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_informer::connect::Source;
+use kube_informer::factory::Factory;
+use kube_informer::informer::{Cause, Scope, State};
+use kube_informer_apiserver::Server;
+use kube_informer_testbed::cluster::Cluster;
+use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::proxy::{Answer, Match};
+use kube_informer_testbed::require;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::harness::{Place, SOON, on_both};
+use crate::replay::Replay;
+use crate::stage::{Stage, health, live, short, stale};
+
+on_both! {
+    an_unknown_resource_is_named_with_what_to_do,
+    a_selector_that_cannot_be_is_said,
+    a_page_instead_of_a_server_is_said,
+    nobody_at_the_address_is_said,
+    what_cannot_be_asked_for_is_said_without_asking,
+}
+
+/// Long enough to show that nothing waited for it.
+const NEVER: Duration = Duration::from_secs(86_400);
+
+/// Somebody on the real server who may do what roles allow.
+struct Somebody {
+    place: Place,
+    name: String,
+    kubeconfig: PathBuf,
+}
+
+impl Somebody {
+    async fn on(cluster: Cluster, test: &str) -> Result<Self> {
+        let place = Place::real(cluster.clone(), test).await?;
+        let name = format!("user-{}", place.namespace);
+        let kubeconfig = cluster.kubeconfig_for_user(&name, &[]).await?;
+        Ok(Self { place, name, kubeconfig })
+    }
+
+    async fn factory(&self) -> Result<Factory> {
+        Ok(Factory::from_source(Source::file(&self.kubeconfig)).await?.timings(short()))
+    }
+
+    /// May list and watch config maps in the test's namespace; all, or those of these names.
+    async fn may_watch(&self, role: &str, names: &[&str]) -> Result<()> {
+        let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", self.place.namespace);
+        let mut rule =
+            json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"] });
+        if !names.is_empty() {
+            rule["resourceNames"] = json!(names);
+        }
+        let object = json!({ "metadata": { "name": role }, "rules": [rule] });
+        self.place.post(&format!("{rbac}/roles"), &object).await?;
+        let binding = json!({
+            "metadata": { "name": role },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": self.name }],
+        });
+        self.place.post(&format!("{rbac}/rolebindings"), &binding).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_see_one_object_sees_it_and_the_others_when_that_is_allowed() -> Result<()> {
+    let cluster = require!(Cluster::shared().await, else Ok(()));
+    let somebody = Somebody::on(cluster, "sees one").await?;
+    let place = &somebody.place;
+    for name in ["one", "two"] {
+        place.post(&place.path("configmaps"), &crate::stage::config_map(name, "1")).await?;
+    }
+    somebody.may_watch("one", &["one"]).await?;
+    let factory = somebody.factory().await?;
+    let one = factory.informer::<ConfigMap>(Scope::object(&place.namespace, "one"));
+    let all =
+        factory.configure::<ConfigMap>(Scope::namespace(&place.namespace)).labels("made=here")?.informer();
+    let told = Replay::both(&all);
+    factory.start();
+    one.synced(SOON).await?;
+    assert_eq!(one.list().count(), 1);
+    let text = stale(&all, Cause::Forbidden).await;
+    let said = format!("User \"{}\" cannot", somebody.name);
+    for part in [&*said, "configmaps", "kubectl auth can-i", &place.namespace] {
+        assert!(text.contains(part), "{part:?} is missing: {text}");
+    }
+    somebody.may_watch("all", &[]).await?;
+    all.synced(SOON).await?;
+    live(&all).await;
+    eventually("both are told", SOON, async || told[0].knows(&all).then_some(())).await;
+    assert_eq!(all.list().count(), 2);
+    factory.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forbidden_namespace_among_several_is_named_and_the_others_work() -> Result<()> {
+    let cluster = require!(Cluster::shared().await, else Ok(()));
+    let somebody = Somebody::on(cluster, "forbidden namespace").await?;
+    let place = &somebody.place;
+    somebody.may_watch("all", &[]).await?;
+    place.post(&place.path("configmaps"), &crate::stage::config_map("one", "1")).await?;
+    let factory = somebody.factory().await?;
+    let scope = Scope::namespaces([&*place.namespace, "kube-system"]);
+    let informer = factory.configure::<ConfigMap>(scope).labels("made=here")?.informer();
+    let told = Replay::both(&informer);
+    factory.start();
+    stale(&informer, Cause::Forbidden).await;
+    eventually("what is allowed is there", SOON, async || (informer.list().count() == 1).then_some(())).await;
+    let error = factory.synced(Duration::from_millis(1)).await.unwrap_err();
+    let [missing] = &error.missing[..] else { panic!("{error}") };
+    assert_eq!(missing.namespace.as_deref(), Some("kube-system"));
+    assert!(error.to_string().contains("configmaps in kube-system") && error.to_string().contains("cannot"));
+    let states = informer.health().scopes;
+    let state =
+        |name: &str| states.iter().find(|(scope, _)| scope.as_deref() == Some(name)).unwrap().1.as_str();
+    assert_eq!((state("kube-system"), state(&place.namespace)), ("stale", "live"));
+    // What is allowed goes on.
+    place.post(&place.path("configmaps"), &crate::stage::config_map("two", "1")).await?;
+    eventually("that is told, too", SOON, async || {
+        told.iter().all(|told| told.told().added == 2).then_some(())
+    })
+    .await;
+    factory.shutdown().await;
+    Ok(())
+}
+
+fn kubeconfig(url: &str, ca: Option<&str>, token: &str) -> String {
+    use base64::Engine;
+    let mut cluster = json!({ "server": url });
+    if let Some(ca) = ca {
+        cluster["certificate-authority-data"] = base64::engine::general_purpose::STANDARD.encode(ca).into();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "it", "cluster": cluster }],
+        "users": [{ "name": "it", "user": { "token": token } }],
+        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+        "current-context": "it",
+    })
+    .to_string()
+}
+
+/// In the place of what was there, at once.
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text)?;
+    Ok(std::fs::rename(beside, path)?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_that_expire_are_read_anew() -> Result<()> {
+    let server =
+        Server::builder().token("old", "jane", &["system:masters"]).token("new", "jane", &["system:masters"]);
+    let stage = Stage::before(Place::of(server.start().await?).await?).await?;
+    stage.config_maps(&["one"], "1").await?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("kubeconfig");
+    replace(&file, &kubeconfig(&stage.proxy.url(), None, "old"))?;
+    let factory = Factory::from_source(Source::file(&file)).await?.timings(short());
+    let informer = factory
+        .configure::<ConfigMap>(Scope::namespace(&stage.place.namespace))
+        .labels("made=here")?
+        .informer();
+    let told = Replay::both(&informer);
+    factory.start();
+    factory.synced(SOON).await?;
+    let old = Match::any().when(|request| request.authorization.as_deref() == Some("Bearer old"));
+    stage.proxy.on(old).answer(Answer::unauthorized());
+    stage.proxy.cut_open(Match::watch()).await;
+    let text = stale(&informer, Cause::Unauthorized).await;
+    assert!(text.contains("Unauthorized") && text.contains("log in anew"), "{text}");
+    stage.change("one", "2").await?;
+    replace(&file, &kubeconfig(&stage.proxy.url(), None, "new"))?;
+    live(&informer).await;
+    stage.settled(&informer, crate::stage::MADE_HERE, &[&told[0], &told[1]]).await;
+    factory.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_of_an_unknown_authority_is_said() -> Result<()> {
+    let server = Server::builder().tls(true).start().await?;
+    let other = Server::builder().tls(true).start().await?;
+    let text = kubeconfig(&server.url(), other.ca_pem(), "none");
+    let kubeconfig = Kubeconfig::from_yaml(&text)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let factory = Factory::from_config(config).await?.timings(short());
+    let informer = factory.informer::<ConfigMap>(Scope::All);
+    factory.start();
+    let text = stale(&informer, Cause::Connection).await;
+    assert!(text.contains("is not signed by the authority that is known here"), "{text}");
+    assert!(text.contains("its certificate"), "{text}");
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn an_unknown_resource_is_named_with_what_to_do(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    let factory = stage.factory(short()).await?;
+    let error = factory.resource("deploymints", Scope::All).await.unwrap_err().to_string();
+    assert!(error.contains("deploymints") && error.contains("deployments"), "{error}");
+    // One that the server can only be asked for.
+    let mut resource = factory.resolve("deployments").await?;
+    resource.version = "v7".to_owned();
+    let informer = factory.configure_resource(resource, Scope::All).informer();
+    factory.start();
+    let text = stale(&informer, Cause::NotServed).await;
+    assert!(text.contains("watch /apis/apps/v7/deployments"), "{text}");
+    assert!(text.contains("kubectl api-resources"), "{text}");
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn a_selector_that_cannot_be_is_said(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    let factory = stage.factory(short()).await?;
+    let scope = || Scope::namespace(&stage.place.namespace);
+    let error = factory.configure::<ConfigMap>(scope()).labels("a in (").unwrap_err();
+    assert!(error.to_string().contains("a in ("), "{error}");
+    let informer = factory.configure::<ConfigMap>(scope()).fields("spec.colour=blue").informer();
+    factory.start();
+    let text = stale(&informer, Cause::Rejected).await;
+    assert!(text.contains("spec.colour") && text.contains("metadata.name"), "{text}");
+    assert!(text.contains("change what is asked for"), "{text}");
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn a_page_instead_of_a_server_is_said(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    stage.proxy.on(Match::any()).answer(Answer::html(200));
+    let factory = stage.factory(short()).await?;
+    let informer = factory.informer::<ConfigMap>(Scope::namespace(&stage.place.namespace));
+    factory.start();
+    let text = stale(&informer, Cause::NotAnApi).await;
+    assert!(text.contains("<!DOCTYPE html>") && text.contains("check the server's address"), "{text}");
+    let error = factory.resource("pods", Scope::All).await.unwrap_err().to_string();
+    assert!(error.contains("<!DOCTYPE html>"), "{error}");
+    stage.proxy.heal();
+    factory.synced(SOON).await?;
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn nobody_at_the_address_is_said(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    stage.proxy.go_down().await;
+    let factory = stage.factory(short()).await?;
+    let informer = factory.informer::<ConfigMap>(Scope::namespace(&stage.place.namespace));
+    factory.start();
+    stale(&informer, Cause::Refused).await;
+    let error = factory.synced(Duration::from_millis(1)).await.unwrap_err().to_string();
+    for part in ["configmaps", "connection refused", "check that the API server runs"] {
+        assert!(error.contains(part), "{part:?} is missing: {error}");
+    }
+    stage.proxy.accept_connections().await;
+    factory.synced(SOON).await?;
+    live(&informer).await;
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn what_cannot_be_asked_for_is_said_without_asking(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    let factory = stage.factory(short()).await?;
+    factory.start();
+    let none: [&str; 0] = [];
+    let of_maps = |scope| factory.informer::<ConfigMap>(scope).cast::<Value>();
+    let of_namespaces = |scope| factory.informer::<Namespace>(scope).cast::<Value>();
+    for (informer, part) in [
+        (of_maps(Scope::namespaces(none)), "names no namespace"),
+        (of_maps(Scope::object("", "one")), "are in namespaces"),
+        (of_maps(Scope::object("a/b", "one")), "is not a name"),
+        (of_namespaces(Scope::namespace("default")), "are in no namespace"),
+        (of_namespaces(Scope::object("default", "one")), "leave out"),
+    ] {
+        let error = timeout(SOON, informer.synced(NEVER)).await?.unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains("change what is asked for"), "{error}");
+        let state = health(&informer, "misconfigured", |health| health.state != State::Starting).await.state;
+        assert!(matches!(state, State::Stale { why, .. } if why.cause == Cause::Misconfigured));
+    }
+    assert_eq!(stage.proxy.requests().count(|_| true), 0);
+    assert!(timeout(SOON, factory.synced(NEVER)).await?.is_err());
+    factory.shutdown().await;
+    Ok(())
+}
