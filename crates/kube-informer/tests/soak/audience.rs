@@ -159,7 +159,7 @@ impl Audience {
     fn any(&mut self) -> Wish {
         let rng = &mut self.rng;
         let informer = usize::try_from(rng.below(self.informers.len() as u64)).unwrap();
-        let delivery = if rng.below(2) == 0 { Delivery::Latest } else { Delivery::Every(2 << rng.below(7)) };
+        let delivery = if rng.below(2) == 0 { Delivery::Latest } else { Delivery::Every(1 << rng.below(7)) };
         let pace = if rng.below(3) == 0 { 1 + rng.below(60) } else { 0 };
         let resync =
             if rng.below(4) == 0 { Duration::from_millis(200 + rng.below(1_000)) } else { Duration::ZERO };
