@@ -130,7 +130,8 @@ async fn synced<K: Send + 'static>(
 }
 
 fn metadata<K>(object: &Object<K>) -> usize {
-    object.namespace().len() + object.name().len() + object.version().as_str().len() + object.labels().len()
+    let version = usize::from(object.version().number().is_some());
+    object.namespace().len() + object.name().len() + version + object.labels().len()
 }
 
 fn containers(pod: &Object<Pod>) -> usize {
