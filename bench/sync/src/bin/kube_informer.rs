@@ -108,7 +108,9 @@ async fn synced<K: Send + 'static>(
     for number in 0..handlers {
         let seen = seen.clone();
         registrations.push(informer.on(move |event| match event {
-            Event::Added { new, .. } => drop(black_box(metadata(&new))),
+            Event::Added { new, .. } => {
+                black_box(metadata(&new));
+            }
             Event::Updated { new, .. } => {
                 black_box(metadata(&new));
                 if seen.whole() {

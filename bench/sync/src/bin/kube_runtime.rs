@@ -107,7 +107,9 @@ where
         let mut events = pin!(events);
         while let Some(event) = events.next().await {
             match event {
-                Ok(Event::InitApply(object)) => drop(black_box(metadata(&object))),
+                Ok(Event::InitApply(object)) => {
+                    black_box(metadata(&object));
+                }
                 Ok(Event::Apply(object)) => {
                     black_box(metadata(&object));
                     if seen.whole() {

@@ -117,8 +117,8 @@ impl Programs {
     pub(super) fn build(root: &Path) -> Result<Self> {
         let package = ["--release", "--package", "kube-informer-bench-sync", "--bins"];
         let ours = super::super::build(root, &package, "bench-sync-kube-informer")?;
-        let kube_runtime = super::super::build(root, &package, "bench-sync-kube-runtime")?;
-        let client_go = ours.with_file_name("bench-sync-client-go");
+        let [kube_runtime, client_go] =
+            ["bench-sync-kube-runtime", "bench-sync-client-go"].map(|name| ours.with_file_name(name));
         eprintln!("==> go build, in bench/peers");
         let output = client_go.to_str().context("the path of the target folder is not UTF-8")?;
         crate::kinds::go(&root.join("bench/peers"), &["build", "-trimpath", "-o", output, "."])?;
