@@ -18,6 +18,7 @@ use kube_informer_testbed::load::{self, Kind};
 use serde_json::json;
 
 mod contestant;
+mod growth;
 mod measured;
 mod results;
 mod table;
@@ -42,6 +43,9 @@ pub(crate) struct Options {
     /// Updates per second
     #[arg(long, default_value_t = 170.0)]
     rate: f64,
+    /// Measure growth, too: from 2,000 to 200,000 custom resources on the embedded server
+    #[arg(long)]
+    growth: bool,
     /// Measure on a control plane that is up, by its folder; it is filled if it is empty, and stays filled
     #[arg(long, value_name = "DIR")]
     on: Option<PathBuf>,
@@ -49,6 +53,10 @@ pub(crate) struct Options {
     #[arg(long)]
     no_results: bool,
 }
+
+/// What the document says of the table about growth.
+const GROWTH: &str =
+    "From 2,000 to 200,000 custom resources on the embedded server, as ratios to the first line:";
 
 /// Where the objects are.
 const NAMESPACE: &str = "bench";
@@ -104,7 +112,10 @@ pub(super) async fn run(options: &Options) -> Result<()> {
     measured.agree_on_what_was_read()?;
 
     println!("{}", table::medians(&measured, options.pods));
-    let section = table::section(&measured, options);
+    let mut section = table::section(&measured, options);
+    if options.growth {
+        section = format!("{section}\n{GROWTH}\n\n{}", growth::run(&programs, options.rounds).await?);
+    }
     println!("{section}");
     if !options.no_results {
         let path: PathBuf = root.join("bench/RESULTS.md");

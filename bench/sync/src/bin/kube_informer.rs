@@ -1,7 +1,8 @@
 //! Our informer as a contestant, with its defaults.
 //!
 //! `typed` keeps pods, `dynamic` the custom resource; `idle` connects and does nothing. `--handlers N` tells so many
-//! closures of every event; the first one counts. `--all-views` keeps every decoded pod, as the others do.
+//! closures of every event; the first one counts. `--all-views` keeps every decoded pod, as the others do. `--reads` lets
+//! the custom resource be read, too, by name, site and as a whole; the others' is not.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -29,11 +30,12 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let mut arguments = std::env::args().skip(1);
     let scenario = arguments.next();
-    let (mut handlers, mut views) = (1, ViewBudget::default());
+    let (mut handlers, mut views, mut reads) = (1, ViewBudget::default(), false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--handlers" => handlers = arguments.next().context("how many handlers?")?.parse()?,
             "--all-views" => views = ViewBudget::All,
+            "--reads" => reads = true,
             _ => bail!("no such argument: {argument}"),
         }
     }
@@ -41,9 +43,9 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     let contestant = match scenario.as_deref() {
         Some("typed") => runtime.block_on(typed(handlers, views)),
-        Some("dynamic") => runtime.block_on(dynamic(handlers)),
+        Some("dynamic") => runtime.block_on(dynamic(handlers, reads)),
         Some("idle") => runtime.block_on(idle()),
-        _ => bail!("usage: typed | dynamic | idle, [--handlers N] [--all-views]"),
+        _ => bail!("usage: typed | dynamic | idle, [--handlers N] [--all-views] [--reads]"),
     }?;
     let served = contestant.serve(start, std::io::stdin().lock(), std::io::stdout().lock());
     // Handlers have threads of their own, which are not waited for.
@@ -79,7 +81,7 @@ async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
     Ok(Contestant { objects: snapshot.len(), seen, reads: Some(reads) })
 }
 
-async fn dynamic(handlers: usize) -> Result<Contestant> {
+async fn dynamic(handlers: usize, reads: bool) -> Result<Contestant> {
     let factory = Factory::try_default().await?;
     let gadgets = Resource {
         group: "load.kube-informer.dev".to_owned(),
@@ -92,8 +94,37 @@ async fn dynamic(handlers: usize) -> Result<Contestant> {
     let informer = gadgets.informer();
     let fields = |gadget: &Value| gadget.as_object().map_or(0, serde_json::Map::len);
     let whole = move |gadget: &Object| gadget.view().map_or(0, |gadget| fields(&gadget));
+    if reads {
+        informer.add_index(Index::label("site"))?;
+    }
     let seen = synced(&factory, &informer, handlers, whole).await?;
-    Ok(Contestant { objects: informer.snapshot().len(), seen, reads: None })
+    let reads = if reads { Some(metadata_reads(&informer)?) } else { None };
+    Ok(Contestant { objects: informer.snapshot().len(), seen, reads })
+}
+
+/// Reads that decode nothing.
+fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
+    const SITE: &str = "label:site";
+    let snapshot = informer.snapshot();
+    let [one, some, all] = [(); 3].map(|()| informer.clone());
+    Ok(Reads {
+        keys: snapshot
+            .list()
+            .iter()
+            .map(|gadget| format!("{}/{}", gadget.namespace(), gadget.name()))
+            .collect(),
+        values: snapshot.index_values(SITE)?.map(|(site, _)| site.to_string()).collect(),
+        get: Box::new(move |key| {
+            let (namespace, name) = key.split_once('/').unwrap_or_default();
+            one.get(namespace, name).map_or(0, |gadget| metadata(&gadget))
+        }),
+        indexed: Box::new(move |site| {
+            some.list()
+                .index(SITE, site)
+                .map_or(0, |found| found.iter().map(|gadget| metadata(&gadget)).sum())
+        }),
+        list: Box::new(move |()| all.list().iter().map(|gadget| metadata(&gadget)).sum()),
+    })
 }
 
 /// Starts to watch; returns when everything is in the cache, and all handlers have seen it.

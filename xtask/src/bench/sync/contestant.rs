@@ -28,6 +28,8 @@ pub(super) enum Contestant {
     KubeRuntimeDynamic,
     /// Our informer over the same.
     OursDynamic,
+    /// The same, and it is read; not one of those that take turns.
+    OursDynamicReads,
     /// The programs without an informer.
     ClientGoIdle,
     KubeRuntimeIdle,
@@ -76,6 +78,7 @@ impl Contestant {
             Self::ClientGoDynamic => "client-go, dynamic",
             Self::KubeRuntimeDynamic => "kube-runtime, `DynamicObject`",
             Self::OursDynamic => "kube-informer, custom resources",
+            Self::OursDynamicReads => "kube-informer, custom resources, read",
             Self::ClientGoIdle => "client-go, idle",
             Self::KubeRuntimeIdle => "kube-runtime, idle",
             Self::OursIdle => "kube-informer, idle",
@@ -87,7 +90,7 @@ impl Contestant {
         match self {
             Self::ClientGo | Self::KubeRuntime | Self::Ours => Task::Everything,
             Self::OursTenHandlers => Task::Follow,
-            Self::OursAllViews => Task::BeRead,
+            Self::OursAllViews | Self::OursDynamicReads => Task::BeRead,
             Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic => Task::SyncCustomResources,
             Self::ClientGoIdle | Self::KubeRuntimeIdle | Self::OursIdle => Task::Idle,
         }
@@ -99,6 +102,7 @@ impl Contestant {
             Self::OursTenHandlers => &["typed", "--handlers", "10"],
             Self::OursAllViews => &["typed", "--all-views"],
             Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic => &["dynamic"],
+            Self::OursDynamicReads => &["dynamic", "--reads"],
             Self::ClientGoIdle | Self::KubeRuntimeIdle | Self::OursIdle => &["idle"],
         }
     }
@@ -125,12 +129,22 @@ impl Programs {
         Ok(Self { client_go, kube_runtime, ours })
     }
 
+    /// Where they all are, and the embedded server.
+    pub(super) fn folder(&self) -> &Path {
+        self.ours.parent().unwrap_or(&self.ours)
+    }
+
     fn of(&self, contestant: Contestant) -> &Path {
         use Contestant as C;
         match contestant {
             C::ClientGo | C::ClientGoDynamic | C::ClientGoIdle => &self.client_go,
             C::KubeRuntime | C::KubeRuntimeDynamic | C::KubeRuntimeIdle => &self.kube_runtime,
-            C::Ours | C::OursTenHandlers | C::OursAllViews | C::OursDynamic | C::OursIdle => &self.ours,
+            C::Ours
+            | C::OursTenHandlers
+            | C::OursAllViews
+            | C::OursDynamic
+            | C::OursDynamicReads
+            | C::OursIdle => &self.ours,
         }
     }
 
@@ -138,26 +152,19 @@ impl Programs {
     /// itself.
     pub(super) fn start(&self, contestant: Contestant, kubeconfig: &Path) -> Result<Running> {
         let threads = std::thread::available_parallelism()?.to_string();
-        let program = self.of(contestant);
-        let mut child = Command::new(program)
+        let mut command = Command::new(self.of(contestant));
+        command
             .args(contestant.arguments())
             .env("KUBECONFIG", kubeconfig)
             .env("GOMAXPROCS", &threads)
             .env("TOKIO_WORKER_THREADS", &threads)
             // Its default of this release, whatever the environment says.
-            .env("KUBE_FEATURE_WatchListClient", "true")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot run {}", program.display()))?;
-        let stdin = child.stdin.take().context("no stdin")?;
-        let stdout = child.stdout.take().context("no stdout")?;
-        Ok(Running { child, stdin, answers: BufReader::new(stdout).lines() })
+            .env("KUBE_FEATURE_WatchListClient", "true");
+        Running::start(command)
     }
 }
 
-/// A contestant at work. Dropped, it is killed.
+/// A program at work that is told what to do. Dropped, it is killed.
 pub(super) struct Running {
     child: Child,
     stdin: ChildStdin,
@@ -182,6 +189,18 @@ pub(super) struct Usage {
 const PATIENCE: Duration = Duration::from_secs(900);
 
 impl Running {
+    pub(super) fn start(mut command: Command) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot run {}", command.as_std().get_program().display()))?;
+        let stdin = child.stdin.take().context("no stdin")?;
+        let stdout = child.stdout.take().context("no stdout")?;
+        Ok(Self { child, stdin, answers: BufReader::new(stdout).lines() })
+    }
+
     /// Awaits that it has synced.
     pub(super) async fn synced(&mut self) -> Result<Usage> {
         usage(&self.answer().await?)

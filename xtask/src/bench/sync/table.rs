@@ -215,7 +215,7 @@ impl Target {
 }
 
 /// Two figures are more than a busy machine gives.
-fn ratio(ratio: f64) -> String {
+pub(super) fn ratio(ratio: f64) -> String {
     match ratio {
         10.0.. => format!("{ratio:.0}"),
         1.0.. => format!("{ratio:.1}"),

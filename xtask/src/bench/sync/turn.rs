@@ -96,15 +96,7 @@ impl Turn<'_> {
         let times = running.told("reads").await?;
         let updated = steady.stop().await;
         ensure!(updated.failed == 0, "updates failed: {:?}", updated.failures.first());
-        let seconds = |name: &str| -> Result<f64> {
-            Ok(times[name].as_f64().with_context(|| format!("no {name} in {times}"))? / 1e9)
-        };
-        Ok(vec![
-            (What::Get, seconds("get_ns")?),
-            (What::Indexed, seconds("indexed_ns")?),
-            (What::List, seconds("list_ns")?),
-            (What::Found, found(&times["found"]).with_context(|| format!("nothing found in {times}"))?),
-        ])
+        self::times(&times)
     }
 
     fn updates(&self) -> Steady {
@@ -113,6 +105,19 @@ impl Turn<'_> {
         let pace = Pace { seed: *seed, per_second: *rate, parallelism: IN_FLIGHT };
         Steady::start(endpoint, namespace, pods, pace)
     }
+}
+
+/// What a contestant has measured while it was read.
+pub(super) fn times(answer: &Value) -> Result<Vec<(What, f64)>> {
+    let seconds = |name: &str| -> Result<f64> {
+        Ok(answer[name].as_f64().with_context(|| format!("no {name} in {answer}"))? / 1e9)
+    };
+    Ok(vec![
+        (What::Get, seconds("get_ns")?),
+        (What::Indexed, seconds("indexed_ns")?),
+        (What::List, seconds("list_ns")?),
+        (What::Found, found(&answer["found"]).with_context(|| format!("nothing found in {answer}"))?),
+    ])
 }
 
 /// The numbers of the three reads, as one number.
