@@ -12,6 +12,7 @@ use serde_json::Value;
 
 mod compile;
 mod counts;
+mod sync;
 mod table;
 
 use table::{Measured, Size};
@@ -31,12 +32,15 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         no_compile: bool,
     },
+    /// The informer beside client-go and kube-runtime, on the real server: to sync, to follow, to be read
+    Sync(sync::Options),
 }
 
 /// Measures what was asked for.
-pub(crate) fn run(command: &BenchCommand) -> Result<()> {
+pub(crate) async fn run(command: &BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Micro { rounds, no_counts, no_compile } => micro(*rounds, *no_counts, *no_compile),
+        BenchCommand::Sync(options) => sync::run(options).await,
     }
 }
 
@@ -101,7 +105,15 @@ fn sizes(lines: &[Vec<String>]) -> Result<Vec<Size>> {
 /// Builds, and says where the executable of that name is.
 fn build(root: &Path, arguments: &[&str], name: &str) -> Result<PathBuf> {
     eprintln!("==> cargo build {}", arguments.join(" "));
-    let output = Command::new(crate::cargo())
+    let mut command = Command::new(crate::cargo());
+    // What cargo has told this program about itself would be news to some build scripts, and make them run again.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    let output = command
         .args(["build", "--message-format", "json-render-diagnostics"])
         .args(arguments)
         .current_dir(root)

@@ -71,9 +71,9 @@ enum Step {
     Commands,
 }
 
-/// The package of the benchmarks, which no step compiles.
-const BENCH: &str = "kube-informer-bench";
-const EXCEPT_BENCH: [&str; 3] = ["--workspace", "--exclude", BENCH];
+/// The packages of the benchmarks, which no step compiles.
+const BENCH: [&str; 2] = ["kube-informer-bench", "kube-informer-bench-sync"];
+const EXCEPT_BENCH: [&str; 5] = ["--workspace", "--exclude", BENCH[0], "--exclude", BENCH[1]];
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -182,8 +182,10 @@ impl Run {
             Step::Tests => {
                 // Checked where it is used: its dependencies alone take minutes to compile.
                 if self.root.join("bench").is_dir() {
-                    let why = "benchmarks are apart; they are compiled by: cargo xtask bench micro";
-                    self.report.skip(BENCH, why);
+                    for package in BENCH {
+                        self.report
+                            .skip(package, "benchmarks are apart; they are compiled by: cargo xtask bench");
+                    }
                 }
                 let args = [&["test"], &EXCEPT_BENCH[..], &["--all-targets", "--no-fail-fast"]].concat();
                 self.tests(step, &args).await

@@ -1,0 +1,172 @@
+//! Our informer as a contestant, with its defaults.
+//!
+//! `typed` keeps pods, `dynamic` the custom resource; `idle` connects and does nothing. `--handlers N` tells so many
+//! closures of every event; the first one counts. `--all-views` keeps every decoded pod, as the others do. `--reads` lets
+//! the custom resource be read, too, by name, site and as a whole; the others' is not.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::cache::Index;
+use kube_informer::factory::{Factory, InformerBuilder};
+use kube_informer::informer::{Event, Informer, Scope};
+use kube_informer::object::{Object, ViewBudget};
+use kube_informer::resource::Resource;
+use kube_informer_bench_sync::reads::Reads;
+use kube_informer_bench_sync::seen::Seen;
+use kube_informer_bench_sync::{Contestant, pods};
+use serde_json::Value;
+
+/// Beyond this, it does not get in sync.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The index of pods by the node that they run on.
+const NODE: &str = "/spec/nodeName";
+
+fn main() -> Result<()> {
+    let start = Instant::now();
+    let mut arguments = std::env::args().skip(1);
+    let scenario = arguments.next();
+    let (mut handlers, mut views, mut reads) = (1, ViewBudget::default(), false);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--handlers" => handlers = arguments.next().context("how many handlers?")?.parse()?,
+            "--all-views" => views = ViewBudget::All,
+            "--reads" => reads = true,
+            _ => bail!("no such argument: {argument}"),
+        }
+    }
+    // As many workers as $TOKIO_WORKER_THREADS says.
+    let runtime = tokio::runtime::Runtime::new()?;
+    let contestant = match scenario.as_deref() {
+        Some("typed") => runtime.block_on(typed(handlers, views)),
+        Some("dynamic") => runtime.block_on(dynamic(handlers, reads)),
+        Some("idle") => runtime.block_on(idle()),
+        _ => bail!("usage: typed | dynamic | idle, [--handlers N] [--all-views] [--reads]"),
+    }?;
+    let served = contestant.serve(start, std::io::stdin().lock(), std::io::stdout().lock());
+    // Handlers have threads of their own, which are not waited for.
+    runtime.shutdown_background();
+    served
+}
+
+async fn idle() -> Result<Contestant> {
+    kube_client::Client::try_default().await?.apiserver_version().await?;
+    Ok(Contestant::idle())
+}
+
+async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
+    let factory = Factory::try_default().await?;
+    let informer = factory.configure::<Pod>(Scope::All).views(views).informer();
+    informer.add_index(Index::pointer(NODE)?)?;
+    let whole = |pod: &Object<Pod>| pod.view().map_or(0, |pod| pods::parts(&pod));
+    let seen = synced(&factory, &informer, handlers, whole).await?;
+    let snapshot = informer.snapshot();
+    let [one, some, all] = [(); 3].map(|()| informer.clone());
+    let reads = Reads {
+        keys: snapshot.list().iter().map(|pod| format!("{}/{}", pod.namespace(), pod.name())).collect(),
+        values: snapshot.index_values(NODE)?.map(|(node, _)| node.to_string()).collect(),
+        get: Box::new(move |key| {
+            let (namespace, name) = key.split_once('/').unwrap_or_default();
+            one.get(namespace, name).map_or(0, |pod| containers(&pod))
+        }),
+        indexed: Box::new(move |node| {
+            some.list().index(NODE, node).map_or(0, |found| found.iter().map(|pod| containers(&pod)).sum())
+        }),
+        list: Box::new(move |()| all.list().iter().map(|pod| containers(&pod)).sum()),
+    };
+    Ok(Contestant { objects: snapshot.len(), seen, reads: Some(reads) })
+}
+
+async fn dynamic(handlers: usize, reads: bool) -> Result<Contestant> {
+    let factory = Factory::try_default().await?;
+    let gadgets = Resource {
+        group: "load.kube-informer.dev".to_owned(),
+        version: "v1".to_owned(),
+        plural: "gadgets".to_owned(),
+        kind: "Gadget".to_owned(),
+        namespaced: true,
+    };
+    let gadgets: InformerBuilder = factory.configure_resource(gadgets, Scope::All);
+    let informer = gadgets.informer();
+    let fields = |gadget: &Value| gadget.as_object().map_or(0, serde_json::Map::len);
+    let whole = move |gadget: &Object| gadget.view().map_or(0, |gadget| fields(&gadget));
+    if reads {
+        informer.add_index(Index::label("site"))?;
+    }
+    let seen = synced(&factory, &informer, handlers, whole).await?;
+    let reads = if reads { Some(metadata_reads(&informer)?) } else { None };
+    Ok(Contestant { objects: informer.snapshot().len(), seen, reads })
+}
+
+/// Reads that decode nothing.
+fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
+    const SITE: &str = "label:site";
+    let snapshot = informer.snapshot();
+    let [one, some, all] = [(); 3].map(|()| informer.clone());
+    Ok(Reads {
+        keys: snapshot
+            .list()
+            .iter()
+            .map(|gadget| format!("{}/{}", gadget.namespace(), gadget.name()))
+            .collect(),
+        values: snapshot.index_values(SITE)?.map(|(site, _)| site.to_string()).collect(),
+        get: Box::new(move |key| {
+            let (namespace, name) = key.split_once('/').unwrap_or_default();
+            one.get(namespace, name).map_or(0, |gadget| metadata(&gadget))
+        }),
+        indexed: Box::new(move |site| {
+            some.list()
+                .index(SITE, site)
+                .map_or(0, |found| found.iter().map(|gadget| metadata(&gadget)).sum())
+        }),
+        list: Box::new(move |()| all.list().iter().map(|gadget| metadata(&gadget)).sum()),
+    })
+}
+
+/// Starts to watch; returns when everything is in the cache, and all handlers have seen it.
+async fn synced<K: Send + 'static>(
+    factory: &Factory,
+    informer: &Informer<K>,
+    handlers: usize,
+    whole: impl Fn(&Object<K>) -> usize + Copy + Send + 'static,
+) -> Result<Arc<Seen>> {
+    let seen = Arc::<Seen>::default();
+    let mut registrations = Vec::new();
+    for number in 0..handlers {
+        let seen = seen.clone();
+        registrations.push(informer.on(move |event| match event {
+            Event::Added { new, .. } => {
+                black_box(metadata(&new));
+            }
+            Event::Updated { new, .. } => {
+                black_box(metadata(&new));
+                if seen.whole() {
+                    black_box(whole(&new));
+                }
+                if number == 0 {
+                    seen.update();
+                }
+            }
+            _ => {}
+        }));
+    }
+    factory.start();
+    factory.synced(PATIENCE).await?;
+    for registration in &registrations {
+        registration.synced(PATIENCE).await?;
+    }
+    Ok(seen)
+}
+
+fn metadata<K>(object: &Object<K>) -> usize {
+    let version = usize::from(object.version().number().is_some());
+    object.namespace().len() + object.name().len() + version + object.labels().len()
+}
+
+fn containers(pod: &Object<Pod>) -> usize {
+    pod.view().map_or(0, |pod| pods::containers(&pod))
+}

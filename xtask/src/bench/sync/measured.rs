@@ -1,0 +1,108 @@
+//! What was measured of whom, and what it comes to.
+
+use std::collections::HashMap;
+
+use anyhow::{Result, ensure};
+
+use super::contestant::Contestant;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum What {
+    /// Seconds of the processor until everything is in the cache, and the handler has seen it.
+    SyncCpu,
+    /// Seconds until then.
+    SyncWall,
+    /// The most memory until then, in bytes.
+    SyncPeak,
+    /// Memory after that, in bytes.
+    Rss,
+    /// Seconds of the processor per update, the handler reading metadata.
+    UpdateMetadata,
+    /// The same, the handler reading the whole object.
+    UpdateWhole,
+    /// Seconds to read one object.
+    Get,
+    /// Seconds to read the objects of one node.
+    Indexed,
+    /// Seconds to read all objects.
+    List,
+    /// What reads have found: a checksum of the three.
+    Found,
+}
+
+/// All values of all rounds.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    values: HashMap<(Contestant, What), Vec<f64>>,
+}
+
+impl Measured {
+    pub(super) fn add(&mut self, contestant: Contestant, what: What, value: f64) {
+        self.values.entry((contestant, what)).or_default().push(value);
+    }
+
+    /// The median of the rounds.
+    pub(super) fn median(&self, contestant: Contestant, what: What) -> Option<f64> {
+        let mut values = self.values.get(&(contestant, what))?.clone();
+        values.sort_unstable_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let upper = values.get(middle)?;
+        Some(if values.len() % 2 == 1 { *upper } else { (values.get(middle - 1)? + upper) / 2.0 })
+    }
+
+    /// What one takes in relation to another.
+    pub(super) fn ratio(&self, one: Contestant, other: Contestant, what: What) -> Option<f64> {
+        Some(self.median(one, what)? / self.median(other, what)?)
+    }
+
+    /// The bytes that are kept per object: what the process has more than an idle one.
+    pub(super) fn kept(&self, one: Contestant, idle: Contestant, objects: usize) -> Option<f64> {
+        Some((self.median(one, What::Rss)? - self.median(idle, What::Rss)?) / objects as f64)
+    }
+
+    /// A contestant that finds other objects than the others is not read as they are.
+    pub(super) fn agree_on_what_was_read(&self) -> Result<()> {
+        let found: Vec<_> = self.values.iter().filter(|((_, what), _)| *what == What::Found).collect();
+        let mut all = found.iter().flat_map(|(_, values)| values.iter());
+        let first = all.next();
+        ensure!(all.all(|value| Some(value) == first), "contestants read different things: {found:?}");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_the_rounds_counts() {
+        let mut measured = Measured::default();
+        for value in [9.0, 1.0, 2.0] {
+            measured.add(Contestant::Ours, What::SyncCpu, value);
+        }
+        measured.add(Contestant::ClientGo, What::SyncCpu, 3.0);
+        measured.add(Contestant::ClientGo, What::SyncCpu, 5.0);
+        assert_eq!(measured.median(Contestant::Ours, What::SyncCpu), Some(2.0));
+        assert_eq!(measured.ratio(Contestant::Ours, Contestant::ClientGo, What::SyncCpu), Some(0.5));
+        assert_eq!(measured.median(Contestant::Ours, What::SyncWall), None);
+    }
+
+    #[test]
+    fn kept_is_what_an_idle_process_does_not_have() {
+        let mut measured = Measured::default();
+        measured.add(Contestant::Ours, What::Rss, 5_000.0);
+        measured.add(Contestant::OursIdle, What::Rss, 1_000.0);
+        assert_eq!(measured.kept(Contestant::Ours, Contestant::OursIdle, 10), Some(400.0));
+    }
+
+    #[test]
+    fn contestants_that_read_different_things_are_found_out() {
+        let mut measured = Measured::default();
+        measured.add(Contestant::Ours, What::Found, 7.0);
+        measured.add(Contestant::ClientGo, What::Found, 7.0);
+        measured.agree_on_what_was_read().unwrap();
+        measured.add(Contestant::KubeRuntime, What::Found, 8.0);
+        assert!(measured.agree_on_what_was_read().is_err());
+    }
+}
