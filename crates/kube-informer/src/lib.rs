@@ -24,3 +24,6 @@ mod reflector;
 
 // What is known now: all objects of a resource, found by key, namespace, label, owner or any index.
 pub mod cache;
+
+// What to do: keys that wait for workers, once each, with delays, retries and priorities.
+pub mod workqueue;
