@@ -39,3 +39,6 @@ pub mod factory;
 // What the soak test switches off, to see that it then fails.
 #[doc(hidden)]
 pub mod sabotage;
+
+// What to do: keys that wait for workers, once each, with delays, retries and priorities.
+pub mod workqueue;
