@@ -151,7 +151,7 @@ impl Audience {
             informer: at % self.informers.len(),
             way: WAYS[at % WAYS.len()],
             delivery,
-            pace: if [1, 4, 5, 9].contains(&number) { 1 + self.rng.below(60) } else { 0 },
+            pace: if [1, 4, 5, 9].contains(&number) { 1 + self.rng.below(15) } else { 0 },
             resync: if number % 4 == 2 { Duration::from_millis(500) } else { Duration::ZERO },
         }
     }
@@ -160,7 +160,7 @@ impl Audience {
         let rng = &mut self.rng;
         let informer = usize::try_from(rng.below(self.informers.len() as u64)).unwrap();
         let delivery = if rng.below(2) == 0 { Delivery::Latest } else { Delivery::Every(1 << rng.below(7)) };
-        let pace = if rng.below(3) == 0 { 1 + rng.below(60) } else { 0 };
+        let pace = if rng.below(3) == 0 { 1 + rng.below(15) } else { 0 };
         let resync =
             if rng.below(4) == 0 { Duration::from_millis(200 + rng.below(1_000)) } else { Duration::ZERO };
         Wish { informer, way: *rng.pick(&WAYS), delivery, pace, resync }

@@ -22,6 +22,8 @@ pub(crate) enum Rule {
     OldIsKnown,
     /// An update is of one object: it has one UID.
     SameObject,
+    /// What there is after a gap follows it, as a whole, before anything else.
+    NowFollowsGap,
     /// Only what a view has is deleted from it.
     DeletedIsKnown,
     /// What is said again is what was told last.
@@ -77,6 +79,8 @@ struct State {
     objects: BTreeMap<Key, Version>,
     /// Objects of which a change was told since the beginning, or the last gap.
     changed: BTreeSet<Key>,
+    /// What a gap has said that there is, and was not told yet.
+    due: BTreeMap<Key, Version>,
     has_ended: bool,
     heard: Heard,
 }
@@ -177,6 +181,12 @@ impl State {
         if let Some(object) = event.object().filter(|_| !is_initial) {
             self.changed.insert(key(object));
         }
+        if !self.due.is_empty() {
+            let next = event.object().filter(|_| is_initial);
+            if next.and_then(|next| self.due.remove(&key(next))) != next.map(Version::of) || next.is_none() {
+                return wrong(Rule::NowFollowsGap, "not what the gap said");
+            }
+        }
         match event {
             Event::Added { new, .. } => {
                 if is_initial && self.changed.contains(&key(new)) {
@@ -209,10 +219,12 @@ impl State {
                     return Err((Rule::DeletedIsKnown, format!("there was {known:?}")));
                 }
             }
-            Event::Gap { .. } => {
+            Event::Gap { now, .. } => {
                 self.heard.gaps += 1;
                 self.objects.clear();
                 self.changed.clear();
+                self.due =
+                    now.list().into_iter().map(|object| (key(&object), Version::of(&object))).collect();
             }
             _ => return wrong(Rule::Works, "an event that nobody knows"),
         }
