@@ -33,7 +33,7 @@ use self::fault::{Fault, Remedy};
 use self::liveness::{Liveness, LivenessSettings};
 use self::request::{Freshness, Target};
 use self::stream::Watch;
-use self::transport::Transport;
+use self::transport::{Body, Request, Transport};
 use self::upkeep::{Dictionaries, Upkeep};
 use crate::encoding::{DecodeError, Encoding, ObjectKey};
 use crate::object::{Intake, KeyRef, Object, Version};
@@ -109,13 +109,20 @@ pub(crate) enum Report {
         encoding: Encoding,
         /// Whether it was a streaming list.
         streaming: bool,
+        version: Version,
     },
     /// A watch is open: what is known is what there is.
     Watching { encoding: Encoding },
     /// What came since the last time.
     Received(Traffic),
     /// Something went wrong, and is tried again at a time.
-    Failing { fault: Fault, remedy: Remedy, again: Duration },
+    Failing {
+        /// What was asked for.
+        request: String,
+        fault: Fault,
+        remedy: Remedy,
+        again: Duration,
+    },
     /// An object could not be read.
     Unreadable { key: Option<ObjectKey>, error: String },
     /// The resource is asked for in JSON from now on.
@@ -238,6 +245,8 @@ pub(crate) struct Reflector<T, S> {
     upkeep: Upkeep,
     /// What came, and the sink has not heard of.
     traffic: Traffic,
+    /// The last request, for people to read.
+    asked: String,
 }
 
 /// The makers of objects, by the encoding that comes.
@@ -310,6 +319,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             turn: None,
             upkeep: Upkeep::default(),
             traffic: Traffic::default(),
+            asked: String::new(),
         }
     }
 
@@ -343,6 +353,17 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             self.turn = None;
         }
         Ok(())
+    }
+
+    /// Asks for something.
+    async fn open(&mut self, request: Request) -> Result<(Encoding, Box<dyn Body>), Fault> {
+        self.asked = request.described();
+        stream::open(&self.transport, request, self.settings.patience).await
+    }
+
+    /// Something went wrong, and is tried again at a time.
+    fn failing(&self, fault: Fault, remedy: Remedy, again: Duration) {
+        self.sink.report(Report::Failing { request: self.asked.clone(), fault, remedy, again });
     }
 
     /// The encoding to ask for.

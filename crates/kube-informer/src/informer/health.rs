@@ -62,7 +62,7 @@ pub enum State {
 pub struct Why {
     /// In one word.
     pub cause: Cause,
-    /// What was asked for.
+    /// What was asked for: `LIST /api/v1/pods?limit=500`.
     pub request: String,
     /// What happened.
     pub message: String,
@@ -318,15 +318,16 @@ impl Board {
                     State::Starting => scope.state = State::Syncing,
                     State::Live => {
                         let message = format!("everything is read again: {reason:?}");
-                        scope.stale(Cause::Relisting, message, Duration::ZERO);
+                        scope.stale(Cause::Relisting, scope.request.clone(), message, Duration::ZERO);
                     }
                     // What went wrong is over only when it works again.
                     State::Syncing | State::Stale { .. } | State::Stopped => {}
                 }
             }
-            Report::Listed { objects, encoding, streaming } => {
+            Report::Listed { objects, encoding, streaming, version } => {
                 notes.encoding = Some(*encoding);
-                tracing::debug!(objects, encoding = encoding.as_str(), streaming, "everything was listed");
+                let encoding = encoding.as_str();
+                tracing::debug!(objects, %version, encoding, streaming, "everything was listed");
                 return;
             }
             Report::Received(_) => return,
@@ -342,19 +343,19 @@ impl Board {
             Report::Failing { remedy: Remedy::PlainList | Remedy::Newest, again: Duration::ZERO, .. } => {
                 return;
             }
-            Report::Failing { fault, remedy, again } => {
+            Report::Failing { request, fault, remedy, again } => {
                 let Some(scope) = notes.scopes.get_mut(scope) else { return };
                 scope.is_watching = false;
                 let cause = Cause::of(fault, *remedy);
                 tracing::warn!(
-                    request = %scope.request, cause = cause.as_str(), error = %fault, ?again,
+                    %request, cause = cause.as_str(), error = %fault, ?again,
                     "watching does not work; {}", cause.advice()
                 );
                 let mut message = fault.to_string();
                 if let Some(more) = scope.not_served.as_ref().filter(|_| cause == Cause::NotServed) {
                     message = format!("{message}; {more}");
                 }
-                scope.stale(cause, message, *again);
+                scope.stale(cause, request.clone(), message, *again);
             }
             Report::Unreadable { key, error } => {
                 notes.unreadable += 1;
@@ -385,7 +386,7 @@ impl Board {
     pub(super) fn misconfigured(&self, message: &str) {
         let mut notes = self.lock();
         for scope in &mut notes.scopes {
-            scope.stale(Cause::Misconfigured, message.to_owned(), Duration::ZERO);
+            scope.stale(Cause::Misconfigured, scope.request.clone(), message.to_owned(), Duration::ZERO);
         }
         drop(notes);
         self.changed();
@@ -450,13 +451,13 @@ impl Scope {
         }
     }
 
-    fn stale(&mut self, cause: Cause, message: String, again: Duration) {
+    fn stale(&mut self, cause: Cause, request: String, message: String, again: Duration) {
         let since = match &self.state {
             State::Stale { since, .. } => *since,
             State::Stopped => return,
             _ => Timestamp::now(),
         };
-        let why = Why { cause, request: self.request.clone(), message, again };
+        let why = Why { cause, request, message, again };
         self.state = State::Stale { since, why };
     }
 }

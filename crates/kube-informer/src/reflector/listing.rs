@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::fault::Fault;
 use super::request::Freshness;
-use super::stream::{self, Heard, List, Read, Watch};
+use super::stream::{Heard, List, Read, Watch};
 use super::transport::{Request, Transport};
 use super::{Delta, Gone, Reflector, Report, Sink, Staged, State, Why};
 use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
@@ -27,7 +27,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         }
         let timeout = self.watch_timeout();
         let request = self.target.streaming_list(&freshness, timeout, self.encoding());
-        match stream::open(&self.transport, request, self.settings.patience).await {
+        match self.open(request).await {
             Ok((encoding, body)) => {
                 self.liveness.opened();
                 let watch = Watch::new(encoding, body, self.settings.limit, timeout);
@@ -137,7 +137,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         request: Request,
         staged: &mut Staged,
     ) -> Result<(Encoding, ListEnd), Interrupted> {
-        let (encoding, body) = stream::open(&self.transport, request, self.settings.patience).await?;
+        let (encoding, body) = self.open(request).await?;
         let mut list = List::new(encoding, body, self.settings.limit);
         loop {
             match list.next(self.settings.patience, &mut self.traffic).await? {
@@ -179,7 +179,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.version = Some(version.clone());
         (self.reloaded, self.absent) = (false, false);
         self.upkeep.listed(&objects, self.intakes.dictionaries());
-        let listed = Report::Listed { objects: objects.len(), encoding, streaming };
+        let listed = Report::Listed { objects: objects.len(), encoding, streaming, version: version.clone() };
         self.sink.deliver(Delta::Replace { objects, unreadable, complete: !nameless, version }).await?;
         self.sink.report(listed);
         Ok(())

@@ -18,12 +18,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let next = match remedy {
             Remedy::PlainList => {
                 self.server.no_streaming_lists.store(true, Ordering::Relaxed);
-                self.sink.report(Report::Failing { fault, remedy, again: Duration::ZERO });
+                self.failing(fault, remedy, Duration::ZERO);
                 return State::Listing { freshness, paged: true };
             }
             // Where even the newest is too old or too new, only time helps.
             Remedy::Newest if freshness != Freshness::Newest => {
-                self.sink.report(Report::Failing { fault, remedy, again: Duration::ZERO });
+                self.failing(fault, remedy, Duration::ZERO);
                 return again(Freshness::Newest, Why::Expired);
             }
             Remedy::Credentials if self.reload().await => return again(freshness, Why::Failure),
@@ -41,7 +41,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let next = match remedy {
             Remedy::Again => State::Connect,
             Remedy::Newest => {
-                self.sink.report(Report::Failing { fault, remedy, again: Duration::ZERO });
+                self.failing(fault, remedy, Duration::ZERO);
                 return State::Begin { freshness: self.not_older(), why: Why::Expired };
             }
             Remedy::Credentials if self.reload().await => return State::Connect,
@@ -62,7 +62,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         if matches!(remedy, Remedy::Forbidden | Remedy::NotServed) {
             wait = wait.max(self.settings.slow);
         }
-        self.sink.report(Report::Failing { fault, remedy, again: wait });
+        self.failing(fault, remedy, wait);
         // What is not accepted now may have been replaced by then.
         let reload = remedy == Remedy::Credentials;
         State::Pause { until: Instant::now() + wait, reload, next: Box::new(next) }

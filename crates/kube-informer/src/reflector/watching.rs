@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::fault::Fault;
 use super::request::Freshness;
-use super::stream::{self, Heard, List, Read, Watch};
+use super::stream::{Heard, List, Read, Watch};
 use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
 use crate::encoding::{Bookmark, DecodeError, Encoding};
@@ -18,7 +18,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         };
         let timeout = self.watch_timeout();
         let request = self.target.watch(&version, timeout, self.encoding());
-        match stream::open(&self.transport, request, self.settings.patience).await {
+        match self.open(request).await {
             Ok((encoding, body)) => {
                 self.reloaded = false;
                 self.liveness.opened();
@@ -55,6 +55,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                         if self.went_back(&version) {
                             return Ok(State::Begin { freshness: Freshness::Newest, why: Why::WentBack });
                         }
+                        tracing::trace!(%version, "nothing more has happened");
                         self.version = Some(version.clone());
                         self.sink.deliver(Delta::Progress(version)).await?;
                     }
@@ -164,7 +165,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     async fn server_version(&mut self) -> Result<Version, Fault> {
         let patience = self.settings.patience;
-        let (encoding, body) = stream::open(&self.transport, self.target.probe(), patience).await?;
+        let (encoding, body) = self.open(self.target.probe()).await?;
         let mut list = List::new(encoding, body, self.settings.limit);
         loop {
             if let Read::End(end) = list.next(patience, &mut self.traffic).await? {

@@ -89,7 +89,7 @@ async fn a_watch_that_is_cut_inside_an_object_is_made_good(place: Place) -> Resu
     play.stage.proxy.on_all(Match::watch()).cut_inside_object(0);
     play.act().await?;
     let text = stale(&play.informer, Cause::Connection).await;
-    assert!(text.contains("watch /api/v1/namespaces/") && text.contains("check the network"), "{text}");
+    assert!(text.contains("WATCH /api/v1/namespaces/") && text.contains("check the network"), "{text}");
     assert_eq!(play.informer.list().count(), 3, "what is known stays");
     play.stage.proxy.heal();
     assert!(live(&play.informer).await.relists.failure >= 1);
