@@ -86,12 +86,16 @@ pub enum Cause {
     NotServed,
     /// The server asks to be asked less.
     Throttled,
+    /// The server does not accept what it is asked for, such as a selector of a field that it cannot select by.
+    Rejected,
     /// The server failed.
     Server,
     /// What answers is not an API server.
     NotAnApi,
     /// Nothing came for too long.
     Stalled,
+    /// A change cannot be read: see the message.
+    Unreadable,
     /// What was missed is being read.
     Relisting,
     /// What was asked for cannot be: see the message.
@@ -144,9 +148,11 @@ impl Cause {
             Self::Forbidden => "allow this user to list and watch the resource (kubectl auth can-i watch …)",
             Self::NotServed => "check that the resource and its version are served (kubectl api-resources)",
             Self::Throttled => "the server is busy; it is asked again when it said so",
+            Self::Rejected => "check the selectors, and that the resource can be listed and watched",
             Self::Server => "look at the API server's log",
             Self::NotAnApi => "check the server's address, and what proxies are on the way",
             Self::Stalled => "check the network to the API server, and proxies that hold connections back",
+            Self::Unreadable => "look at the object on the server; it is read again with the next list",
             Self::Relisting => "wait",
             Self::Misconfigured => "change what is asked for",
         }
@@ -162,9 +168,11 @@ impl Cause {
             Self::Forbidden => "forbidden",
             Self::NotServed => "not_served",
             Self::Throttled => "throttled",
+            Self::Rejected => "rejected",
             Self::Server => "server",
             Self::NotAnApi => "not_an_api",
             Self::Stalled => "stalled",
+            Self::Unreadable => "unreadable",
             Self::Relisting => "relisting",
             Self::Misconfigured => "misconfigured",
         }
@@ -176,11 +184,15 @@ impl Cause {
             (Remedy::Forbidden, _) => Self::Forbidden,
             (Remedy::NotServed, _) => Self::NotServed,
             (_, Fault::Refused(_)) => Self::Refused,
-            (_, Fault::Connection(_)) => Self::Connection,
-            (_, Fault::Status(status)) if status.code == 429 => Self::Throttled,
-            (_, Fault::Status(_)) => Self::Server,
+            (_, Fault::Connection(_) | Fault::Short(_)) => Self::Connection,
+            (_, Fault::Status(status)) => match status.code {
+                429 => Self::Throttled,
+                400 | 405 | 406 | 414 | 415 | 422 => Self::Rejected,
+                _ => Self::Server,
+            },
             (_, Fault::Body(_)) => Self::NotAnApi,
             (_, Fault::Stalled(_)) => Self::Stalled,
+            (_, Fault::Unreadable(_)) => Self::Unreadable,
         }
     }
 }

@@ -12,6 +12,7 @@ use super::*;
 use crate::encoding::Encoding;
 use crate::reflector::fault::{Fault, Remedy};
 use crate::reflector::{Report, Why as Reason};
+use crate::wire::Status;
 
 mod delivery;
 mod hand;
@@ -327,6 +328,17 @@ async fn promise_15_health_says_where_it_stands_and_why() {
     for part in ["LIST /api/v1/pods?limit=500: ", "nobody is there", "1.0s", Cause::Refused.advice()] {
         assert!(text.contains(part), "{text}");
     }
+    let body = br#"{"code":400,"reason":"BadRequest","message":"field label not supported: spec.x"}"#;
+    let fault = Fault::Status(Box::new(Status::read(Encoding::Json, body)));
+    report(Report::Failing {
+        request: String::new(),
+        fault,
+        remedy: Remedy::Everything,
+        again: Duration::ZERO,
+    });
+    let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
+    assert_eq!(why.cause, Cause::Rejected);
+    assert!(why.to_string().contains("spec.x"), "{why}");
     // It is over only when everything works.
     report(Report::Listing(Reason::Failure));
     assert_eq!(state(), "stale");
