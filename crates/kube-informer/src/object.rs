@@ -24,6 +24,7 @@ use crate::encoding::{Codec, Encoding, Metadata, Pointer, ViewError};
 mod intake;
 
 // What an object is told apart by.
+mod by_key;
 mod identity;
 
 // What many objects have in common is stored once.
@@ -36,6 +37,7 @@ mod pack;
 mod views;
 
 pub use crate::encoding::ObjectKey;
+pub(crate) use by_key::ByKey;
 pub use identity::{KeyRef, Uid, Version};
 pub use intake::{Intake, IntakeStats};
 pub use intern::{Labels, OwnerRef};

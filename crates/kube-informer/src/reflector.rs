@@ -3,17 +3,23 @@
 //! Promised (the numbers are those of the tests):
 //!
 //! 1. A streaming list first; it is committed as a whole at the bookmark that ends it, and the same stream goes on as the
-//!    watch. Where the server does not do that, or makes no progress, a LIST, item by item. There is a deadline on silence,
-//!    none on the whole. The first list may be any; later ones are never older than what was seen.
-//! 2. A watch resumes at the last version. A clean end is no reason to list. Expired versions, and any error but a refused
-//!    connection or 429, are.
-//! 3. Failures back off, and lists that fail do, too. `Retry-After` is honoured.
+//!    watch. Where the server does not do that, makes no progress or ends early, a LIST, item by item, and no stream for a
+//!    while. There is a deadline on progress, none on the whole. The first list may be any; later ones are never older
+//!    than what was seen.
+//! 2. A watch resumes at the last version. That it ended is no reason to list, and neither is that its connection broke or
+//!    could not be made: nothing was missed, since what was not received as a whole is sent again after that version, and
+//!    a server that no longer can says so. Only where several watches in a row brought nothing and ended as none should,
+//!    everything is listed. Expired versions, and any other error that the server or the content gives, but 429, are a
+//!    reason.
+//! 3. Failures back off, and lists that fail do, too; so do watches that end at once. `Retry-After` is honoured.
 //! 4. A resource that is not served proves nothing about its objects: they stay, and the sink is told. Only where the
 //!    transport proves that the resource is gone, its objects are.
 //! 5. A dead watch is found; an idle one is left alone.
 //! 6. Versions that go back are found, and everything is listed anew.
 //!
 //! 16. Of all reflectors of a server, only some list at a time.
+//!
+//! While no watch is open, and none is just being opened, the sink has been told so, and why.
 //!
 //! An object that cannot be read is never lost without a word: what is known of it stays, it is reported, and it is read
 //! again with the next list.
@@ -22,18 +28,19 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use self::backoff::{Backoff, BackoffSettings};
 use self::fault::{Fault, Remedy};
 use self::liveness::{Liveness, LivenessSettings};
 use self::request::{Freshness, Target};
+pub(crate) use self::server::Server;
+use self::staged::Staged;
 use self::stream::Watch;
-use self::transport::Transport;
+use self::transport::{Body, Request, Transport};
 use self::upkeep::{Dictionaries, Upkeep};
 use crate::encoding::{DecodeError, Encoding, ObjectKey};
 use crate::object::{Intake, KeyRef, Object, Version};
@@ -46,11 +53,13 @@ mod recovery;
 
 // The states, one step each.
 mod listing;
+mod staged;
 mod upkeep;
 mod watching;
 
 // What is asked, and of whom.
 pub(crate) mod request;
+mod server;
 mod stream;
 pub(crate) mod transport;
 
@@ -109,13 +118,20 @@ pub(crate) enum Report {
         encoding: Encoding,
         /// Whether it was a streaming list.
         streaming: bool,
+        version: Version,
     },
     /// A watch is open: what is known is what there is.
     Watching { encoding: Encoding },
     /// What came since the last time.
     Received(Traffic),
     /// Something went wrong, and is tried again at a time.
-    Failing { fault: Fault, remedy: Remedy, again: Duration },
+    Failing {
+        /// What was asked for.
+        request: String,
+        fault: Fault,
+        remedy: Remedy,
+        again: Duration,
+    },
     /// An object could not be read.
     Unreadable { key: Option<ObjectKey>, error: String },
     /// The resource is asked for in JSON from now on.
@@ -153,26 +169,6 @@ pub(crate) enum Why {
     Encoding,
 }
 
-/// What is known of a server, and shared, by all reflectors of it.
-#[derive(Debug)]
-pub(crate) struct Server {
-    no_streaming_lists: AtomicBool,
-    lists: Arc<Semaphore>,
-}
-
-impl Server {
-    /// A server that is asked for so many lists at a time.
-    pub(crate) fn new(lists: usize) -> Self {
-        Self { no_streaming_lists: AtomicBool::new(false), lists: Arc::new(Semaphore::new(lists.max(1))) }
-    }
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self::new(8)
-    }
-}
-
 /// How it is done.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -189,6 +185,8 @@ pub(crate) struct Settings {
     pub(crate) liveness: LivenessSettings,
     /// How often it is tried where it is forbidden or not served.
     pub(crate) slow: Duration,
+    /// How long no streaming list is asked for after one did not work.
+    pub(crate) plain: Duration,
 }
 
 impl Default for Settings {
@@ -202,6 +200,7 @@ impl Default for Settings {
             backoff: BackoffSettings::default(),
             liveness: LivenessSettings::default(),
             slow: Duration::from_secs(30),
+            plain: Duration::from_secs(3_600),
         }
     }
 }
@@ -225,8 +224,12 @@ pub(crate) struct Reflector<T, S> {
     version: Option<Version>,
     /// Whether the server pages lists of any version: it has no watch cache for this resource.
     pages: bool,
+    /// Until when this resource is listed plainly: streams of it did not work.
+    plain: Option<Instant>,
     backoff: Backoff,
     liveness: Liveness,
+    /// Watches in a row of which nothing came, and that ended as none should.
+    fruitless: u32,
     /// Objects that could not be read with the last list. Another list would not help.
     unreadable: HashSet<ObjectKey>,
     /// Whether the credentials were read anew since the last success.
@@ -238,6 +241,8 @@ pub(crate) struct Reflector<T, S> {
     upkeep: Upkeep,
     /// What came, and the sink has not heard of.
     traffic: Traffic,
+    /// The last request, for people to read.
+    asked: String,
 }
 
 /// The makers of objects, by the encoding that comes.
@@ -250,11 +255,11 @@ struct Intakes {
 enum State {
     // ## Begin => (Streaming | Listing | Pause)
     Begin { freshness: Freshness, why: Why },
-    // ## Streaming => (Streaming | Watching | Begin | Pause)
+    // ## Streaming => (Streaming | Watching | Listing | Begin | Pause)
     Streaming { watch: Watch, staged: Staged, freshness: Freshness },
     // ## Listing => (Connect | Begin | Pause)
     Listing { freshness: Freshness, paged: bool },
-    // ## Connect => (Watching | Begin | Pause)
+    // ## Connect => (Watching | Begin | NotServed | Pause)
     Connect,
     // ## Watching => (Watching | Probe | Connect | Begin | Pause)
     Watching { watch: Watch },
@@ -262,18 +267,8 @@ enum State {
     Probe,
     // ## NotServed => Pause
     NotServed { fault: Fault, next: Box<State> },
-    // ## Pause => Begin | Connect | Probe
+    // ## Pause => (Begin | Connect | Probe)
     Pause { until: Instant, reload: bool, next: Box<State> },
-}
-
-/// A list that is not complete yet.
-#[derive(Default)]
-struct Staged {
-    objects: Vec<Object>,
-    /// Objects that changed or went while the list streamed.
-    late: Vec<(ObjectKey, Option<Object>)>,
-    unreadable: Vec<ObjectKey>,
-    nameless: bool,
 }
 
 impl<T: Transport, S: Sink> Reflector<T, S> {
@@ -302,14 +297,17 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             state,
             version: None,
             pages: false,
+            plain: None,
             backoff,
             liveness,
+            fruitless: 0,
             unreadable: HashSet::new(),
             reloaded: false,
             absent: false,
             turn: None,
             upkeep: Upkeep::default(),
             traffic: Traffic::default(),
+            asked: String::new(),
         }
     }
 
@@ -343,6 +341,17 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             self.turn = None;
         }
         Ok(())
+    }
+
+    /// Asks for something.
+    async fn open(&mut self, request: Request) -> Result<(Encoding, Box<dyn Body>), Fault> {
+        self.asked = request.described();
+        stream::open(&self.transport, request, self.settings.patience).await
+    }
+
+    /// Something went wrong, and is tried again at a time.
+    fn failing(&self, fault: Fault, remedy: Remedy, again: Duration) {
+        self.sink.report(Report::Failing { request: self.asked.clone(), fault, remedy, again });
     }
 
     /// The encoding to ask for.

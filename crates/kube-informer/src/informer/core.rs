@@ -69,7 +69,7 @@ impl Core {
         let (sender, receiver) = queue::queue(QUEUE);
         let targets = spec.targets().into_iter();
         let board = Board::new(targets.map(|(namespace, target)| {
-            (namespace, format!("watch {}", target.resource.path(target.namespace.as_deref())))
+            (namespace, format!("WATCH {}", target.resource.path(target.namespace.as_deref())))
         }));
         let hub = Arc::new(Hub::new(cache));
         let pump = Pump::new(writer, receiver);
@@ -163,8 +163,7 @@ impl Core {
             let span = tracing::info_span!(
                 "informer",
                 resource = %self.spec.resource,
-                namespace = namespace.as_deref().unwrap_or_default(),
-                version = tracing::field::Empty
+                namespace = namespace.as_deref().unwrap_or_default()
             );
             let alarm = Alarm(Arc::clone(self));
             let sink = ScopeSink::new(Arc::clone(self), number, namespace, sender.clone());
@@ -235,7 +234,8 @@ impl Core {
                         connection.reload_credentials().await;
                     }
                     let again = backoff.failed(fault.retry_after());
-                    self.board.report(scope, &Report::Failing { fault, remedy, again });
+                    let request = "GET /version".to_owned();
+                    self.board.report(scope, &Report::Failing { request, fault, remedy, again });
                     tokio::time::sleep(again).await;
                 }
             }

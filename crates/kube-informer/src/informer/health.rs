@@ -62,7 +62,7 @@ pub enum State {
 pub struct Why {
     /// In one word.
     pub cause: Cause,
-    /// What was asked for.
+    /// What was asked for: `LIST /api/v1/pods?limit=500`.
     pub request: String,
     /// What happened.
     pub message: String,
@@ -86,7 +86,7 @@ pub enum Cause {
     NotServed,
     /// The server asks to be asked less.
     Throttled,
-    /// The server does not take the request: a selector that it does not know, perhaps.
+    /// The server does not accept what it is asked for, such as a selector of a field that it cannot select by.
     Rejected,
     /// The server failed.
     Server,
@@ -94,6 +94,8 @@ pub enum Cause {
     NotAnApi,
     /// Nothing came for too long.
     Stalled,
+    /// A change cannot be read: see the message.
+    Unreadable,
     /// What was missed is being read.
     Relisting,
     /// What was asked for cannot be: see the message.
@@ -152,6 +154,7 @@ impl Cause {
             Self::Server => "look at the API server's log",
             Self::NotAnApi => "check the server's address, and what proxies are on the way",
             Self::Stalled => "check the network to the API server, and proxies that hold connections back",
+            Self::Unreadable => "look at the object on the server; it is read again with the next list",
             Self::Relisting => "wait",
             Self::Misconfigured => "change what is asked for",
             Self::Broken => "stop the informer and ask for it again, or restart the process",
@@ -172,6 +175,7 @@ impl Cause {
             Self::Server => "server",
             Self::NotAnApi => "not_an_api",
             Self::Stalled => "stalled",
+            Self::Unreadable => "unreadable",
             Self::Relisting => "relisting",
             Self::Misconfigured => "misconfigured",
             Self::Broken => "broken",
@@ -184,14 +188,15 @@ impl Cause {
             (Remedy::Forbidden, _) => Self::Forbidden,
             (Remedy::NotServed, _) => Self::NotServed,
             (_, Fault::Refused(_)) => Self::Refused,
-            (_, Fault::Connection(_)) => Self::Connection,
-            (_, Fault::Status(status)) if status.code == 429 => Self::Throttled,
-            (_, Fault::Status(status)) if matches!(status.code, 400 | 405 | 406 | 415 | 422) => {
-                Self::Rejected
-            }
-            (_, Fault::Status(_)) => Self::Server,
+            (_, Fault::Connection(_) | Fault::Short(_)) => Self::Connection,
+            (_, Fault::Status(status)) => match status.code {
+                429 => Self::Throttled,
+                400 | 405 | 406 | 414 | 415 | 422 => Self::Rejected,
+                _ => Self::Server,
+            },
             (_, Fault::Body(_)) => Self::NotAnApi,
             (_, Fault::Stalled(_)) => Self::Stalled,
+            (_, Fault::Unreadable(_)) => Self::Unreadable,
         }
     }
 }
@@ -334,15 +339,16 @@ impl Board {
                     State::Starting => scope.state = State::Syncing,
                     State::Live => {
                         let message = format!("everything is read again: {reason:?}");
-                        scope.stale(Cause::Relisting, message, Duration::ZERO);
+                        scope.stale(Cause::Relisting, scope.request.clone(), message, Duration::ZERO);
                     }
                     // What went wrong is over only when it works again.
                     State::Syncing | State::Stale { .. } | State::Stopped => {}
                 }
             }
-            Report::Listed { objects, encoding, streaming } => {
+            Report::Listed { objects, encoding, streaming, version } => {
                 notes.encoding = Some(*encoding);
-                tracing::debug!(objects, encoding = encoding.as_str(), streaming, "everything was listed");
+                let encoding = encoding.as_str();
+                tracing::debug!(objects, %version, encoding, streaming, "everything was listed");
                 return;
             }
             Report::Received(_) => return,
@@ -358,19 +364,19 @@ impl Board {
             Report::Failing { remedy: Remedy::PlainList | Remedy::Newest, again: Duration::ZERO, .. } => {
                 return;
             }
-            Report::Failing { fault, remedy, again } => {
+            Report::Failing { request, fault, remedy, again } => {
                 let Some(scope) = notes.scopes.get_mut(scope) else { return };
                 scope.is_watching = false;
                 let cause = Cause::of(fault, *remedy);
                 tracing::warn!(
-                    request = %scope.request, cause = cause.as_str(), error = %fault, ?again,
+                    %request, cause = cause.as_str(), error = %fault, ?again,
                     "watching does not work; {}", cause.advice()
                 );
                 let mut message = fault.to_string();
                 if let Some(more) = scope.not_served.as_ref().filter(|_| cause == Cause::NotServed) {
                     message = format!("{message}; {more}");
                 }
-                scope.stale(cause, message, *again);
+                scope.stale(cause, request.clone(), message, *again);
             }
             Report::Unreadable { key, error } => {
                 notes.unreadable += 1;
@@ -399,12 +405,16 @@ impl Board {
 
     /// What was asked for cannot be.
     pub(super) fn misconfigured(&self, message: &str) {
-        self.each(|scope| scope.stale(Cause::Misconfigured, message.to_owned(), Duration::ZERO));
+        self.each(|scope| {
+            scope.stale(Cause::Misconfigured, scope.request.clone(), message.to_owned(), Duration::ZERO);
+        });
     }
 
     /// Nothing works any more.
     pub(super) fn broken(&self, message: &str) {
-        self.each(|scope| scope.stale(Cause::Broken, message.to_owned(), Duration::ZERO));
+        self.each(|scope| {
+            scope.stale(Cause::Broken, scope.request.clone(), message.to_owned(), Duration::ZERO);
+        });
     }
 
     /// The first list of a scope is in the cache.
@@ -466,13 +476,13 @@ impl Scope {
         }
     }
 
-    fn stale(&mut self, cause: Cause, message: String, again: Duration) {
+    fn stale(&mut self, cause: Cause, request: String, message: String, again: Duration) {
         let since = match &self.state {
             State::Stale { since, .. } => *since,
             State::Stopped => return,
             _ => Timestamp::now(),
         };
-        let why = Why { cause, request: self.request.clone(), message, again };
+        let why = Why { cause, request, message, again };
         self.state = State::Stale { since, why };
     }
 }

@@ -9,11 +9,10 @@
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry as MapEntry, HashMap};
-use std::hash::{Hash, Hasher};
 
 use super::event::Event;
 use crate::cache::Applied;
-use crate::object::Object;
+use crate::object::{ByKey, Object};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -34,24 +33,6 @@ enum Entry {
     Updated { old: Object, new: Object },
     Deleted { last: Object, certain: bool },
     Recreated { last: Object, certain: bool, new: Object },
-}
-
-/// An object, told apart by namespace and name only.
-#[derive(Debug)]
-struct ByKey(Object);
-
-impl PartialEq for ByKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key() == other.0.key()
-    }
-}
-
-impl Eq for ByKey {}
-
-impl Hash for ByKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.key().hash(state);
-    }
 }
 
 impl Pending {

@@ -12,6 +12,7 @@ use super::*;
 use crate::encoding::Encoding;
 use crate::reflector::fault::{Fault, Remedy};
 use crate::reflector::{Report, Why as Reason};
+use crate::wire::Status;
 
 mod delivery;
 mod hand;
@@ -364,13 +365,25 @@ async fn promise_15_health_says_where_it_stands_and_why() {
     report(Report::Listing(Reason::First));
     assert_eq!(state(), "syncing");
     let refused = Fault::Refused("nobody is there".to_owned());
-    report(Report::Failing { fault: refused, remedy: Remedy::Again, again: Duration::from_secs(1) });
+    let (request, again) = ("LIST /api/v1/pods?limit=500".to_owned(), Duration::from_secs(1));
+    report(Report::Failing { request, fault: refused, remedy: Remedy::Again, again });
     let State::Stale { since, why } = informer.health().state else { panic!("{:?}", informer.health()) };
     assert_eq!(why.cause, Cause::Refused);
     let text = State::Stale { since, why: why.clone() }.to_string();
-    for part in ["/api/v1/pods", "nobody is there", "1.0s", Cause::Refused.advice()] {
+    for part in ["LIST /api/v1/pods?limit=500: ", "nobody is there", "1.0s", Cause::Refused.advice()] {
         assert!(text.contains(part), "{text}");
     }
+    let body = br#"{"code":400,"reason":"BadRequest","message":"field label not supported: spec.x"}"#;
+    let fault = Fault::Status(Box::new(Status::read(Encoding::Json, body)));
+    report(Report::Failing {
+        request: String::new(),
+        fault,
+        remedy: Remedy::Everything,
+        again: Duration::ZERO,
+    });
+    let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
+    assert_eq!(why.cause, Cause::Rejected);
+    assert!(why.to_string().contains("spec.x"), "{why}");
     // It is over only when everything works.
     report(Report::Listing(Reason::Failure));
     assert_eq!(state(), "stale");
@@ -407,7 +420,8 @@ async fn promise_15_of_several_namespaces_the_worst_counts_and_what_is_missing_i
     hand.list(&[("a", 1)], 3);
     informer.core().board().report(0, &Report::Watching { encoding: Encoding::Json });
     let fault = Fault::Connection("cut".to_owned());
-    let failing = Report::Failing { fault, remedy: Remedy::Everything, again: Duration::ZERO };
+    let request = "WATCH /api/v1/namespaces/e/pods".to_owned();
+    let failing = Report::Failing { request, fault, remedy: Remedy::Everything, again: Duration::ZERO };
     informer.core().board().report(1, &failing);
     assert_eq!(informer.health().state.as_str(), "stale");
     assert!(!informer.is_synced());

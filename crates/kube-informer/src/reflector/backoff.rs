@@ -41,6 +41,13 @@ impl Backoff {
         Self { settings, next: settings.initial, last: None, jitter: fastrand::Rng::new() }
     }
 
+    /// Something worked for so long. If that is longer than the longest wait, the next one is the first again.
+    pub(crate) fn worked(&mut self, time: Duration) {
+        if time >= self.settings.max {
+            self.next = self.settings.initial;
+        }
+    }
+
     /// How long to wait after a failure now, at least as long as the server asks for. Between half of the wait and all
     /// of it, so that many clients that failed at once do not come back at once.
     pub(crate) fn failed(&mut self, asked: Option<Duration>) -> Duration {
@@ -92,6 +99,18 @@ mod tests {
         let wait = backoff.failed(None);
         assert!(wait > Duration::from_secs(10), "{wait:?}");
         tokio::time::advance(wait + Duration::from_secs(120)).await;
+        assert!(backoff.failed(None) <= Duration::from_millis(800));
+    }
+
+    #[test]
+    fn what_worked_for_long_before_it_failed_is_no_failure_after_failure() {
+        let mut backoff = backoff();
+        for _ in 0..6 {
+            backoff.failed(None);
+        }
+        backoff.worked(Duration::from_secs(29));
+        assert!(backoff.failed(None) > Duration::from_secs(10));
+        backoff.worked(Duration::from_secs(30));
         assert!(backoff.failed(None) <= Duration::from_millis(800));
     }
 

@@ -24,6 +24,12 @@ pub(crate) enum Fault {
     /// Nothing came for too long.
     #[error("no progress for {0:?}")]
     Stalled(Duration),
+    /// The watch was ended long before its time.
+    #[error("the watch ended after {0:.1?}")]
+    Short(Duration),
+    /// Something came that cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
 }
 
 /// What to do about it.
@@ -41,7 +47,7 @@ pub(crate) enum Remedy {
     Forbidden,
     /// The resource is not served. That proves nothing about its objects.
     NotServed,
-    /// The server does not do streaming lists.
+    /// A streaming list is not to be had.
     PlainList,
 }
 
@@ -64,10 +70,11 @@ impl Fault {
     /// What to do. `streaming`: it was the answer to a streaming list.
     pub(crate) fn remedy(&self, streaming: bool) -> Remedy {
         let status = match self {
-            Self::Refused(_) => return Remedy::Again,
+            // Of what was not received as a whole, nothing was missed.
+            Self::Refused(_) | Self::Connection(_) | Self::Short(_) => return Remedy::Again,
             Self::Status(status) => status,
             Self::Stalled(_) if streaming => return Remedy::PlainList,
-            Self::Connection(_) | Self::Body(_) | Self::Stalled(_) => return Remedy::Everything,
+            Self::Body(_) | Self::Stalled(_) | Self::Unreadable(_) => return Remedy::Everything,
         };
         if status.is_expired() || status.is_too_large_resource_version() {
             return Remedy::Newest;
@@ -77,8 +84,8 @@ impl Fault {
             401 => Remedy::Credentials,
             403 => Remedy::Forbidden,
             404 => Remedy::NotServed,
-            // Older servers do not know the parameters: 422 from those that have them switched off, 400 from aggregated
-            // ones, 405 from those that cannot watch.
+            // Servers may not know the parameters, or cannot watch. Or something else is wrong with what is asked for: the
+            // list tells.
             400 | 405 | 406 | 415 | 422 if streaming => Remedy::PlainList,
             _ => Remedy::Everything,
         }
@@ -87,6 +94,18 @@ impl Fault {
     /// Whether the version, or the page, that was asked for is too old.
     pub(crate) fn is_expired(&self) -> bool {
         matches!(self, Self::Status(status) if status.is_expired())
+    }
+
+    /// Whether the server says, to a streaming list, that it knows no such thing: 422 from those that have it switched
+    /// off or are older, 400 from others. Any other refusal may be about this one resource, or what is selected of it.
+    pub(crate) fn refuses_streaming_lists(&self) -> bool {
+        let Self::Status(status) = self else { return false };
+        let parameters = ["sendInitialEvents", "resourceVersionMatch"];
+        let names = |text: &str| parameters.iter().any(|parameter| text.contains(parameter));
+        let causes = &status.details.causes;
+        matches!(status.code, 400 | 422)
+            && (names(&status.message)
+                || causes.iter().any(|cause| names(&cause.field) || names(&cause.message)))
     }
 
     /// How long the server asks to wait.

@@ -2,36 +2,38 @@
 //!
 //! Nothing is told before it is complete, and then it is told at once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+
+use tokio::time::Instant;
 
 use super::fault::Fault;
 use super::request::Freshness;
-use super::stream::{self, Heard, List, Read, Watch};
+use super::staged::{Complete, Staged};
+use super::stream::{Heard, List, Read, Watch};
 use super::transport::{Request, Transport};
-use super::{Delta, Gone, Reflector, Report, Sink, Staged, State, Why};
-use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
-use crate::object::{Object, Version};
+use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
+use crate::encoding::{Bookmark, DecodeError, Encoding};
+use crate::object::Version;
 use crate::wire::{Change, ListEnd, WatchFrame, WireError};
 
 impl<T: Transport, S: Sink> Reflector<T, S> {
     pub(super) async fn begin(&mut self, freshness: Freshness, why: Why) -> State {
+        self.sink.report(Report::Listing(why));
         if self.turn.is_none() {
             // It is never closed.
             self.turn = Arc::clone(&self.server.lists).acquire_owned().await.ok();
         }
-        self.sink.report(Report::Listing(why));
-        if self.server.no_streaming_lists.load(Ordering::Relaxed) {
+        if self.lists_plainly() {
             return State::Listing { freshness, paged: true };
         }
+        let asked = Instant::now();
         let timeout = self.watch_timeout();
         let request = self.target.streaming_list(&freshness, timeout, self.encoding());
-        match stream::open(&self.transport, request, self.settings.patience).await {
+        match self.open(request).await {
             Ok((encoding, body)) => {
                 self.liveness.opened();
-                let watch = Watch::new(encoding, body, self.settings.limit, timeout);
-                State::Streaming { watch, staged: Staged::default(), freshness }
+                let watch = Watch::new(encoding, body, self.settings.limit, asked, timeout);
+                State::Streaming { watch, staged: Staged::new(), freshness }
             }
             Err(fault) => self.list_failed(fault, freshness, true).await,
         }
@@ -44,15 +46,16 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         freshness: Freshness,
     ) -> Result<State, Gone> {
         let deadline = watch.heard + self.settings.patience;
+        // Whether something else came than an object that was there.
+        let mut others = false;
         let object = match watch.next(deadline, &mut self.traffic).await {
             Heard::Frame(WatchFrame::Bookmark { object }) => {
                 match self.intakes.of(watch.encoding).codec().bookmark(&object) {
                     Ok(Bookmark { version, ends_initial_events: true }) => {
                         self.commit(staged, version, watch.encoding, true).await?;
-                        self.sink.report(Report::Watching { encoding: watch.encoding });
-                        return Ok(State::Watching { watch });
+                        return Ok(self.watch(watch));
                     }
-                    Ok(_) => {}
+                    Ok(_) => others = true,
                     Err(error) => self.unreadable(None, &error),
                 }
                 None
@@ -68,11 +71,13 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             }
             Heard::End => {
                 let fault = Fault::Connection("the watch ended before its list was complete".to_owned());
-                return Ok(self.list_failed(fault, freshness, false).await);
+                return Ok(self.list_plainly(fault, freshness));
             }
             Heard::Silence => {
-                return Ok(self.list_failed(Fault::Stalled(self.settings.patience), freshness, true).await);
+                return Ok(self.list_plainly(Fault::Stalled(self.settings.patience), freshness));
             }
+            // Whether another stream would get further is not known; a list of pages may.
+            Heard::Broke { fault, .. } => return Ok(self.list_plainly(fault, freshness)),
             Heard::Failed(fault) => return Ok(self.list_failed(fault, freshness, true).await),
             Heard::Pause => {
                 self.received(true);
@@ -80,24 +85,34 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             }
         };
         if let Some((change, bytes)) = object {
+            others = change != Change::Added;
             match (self.make(watch.encoding, &bytes), change) {
-                (Ok(object), Change::Added) => staged.objects.push(object),
-                (Ok(object), Change::Modified) => staged.late.push((object.key().to_key(), Some(object))),
-                (Ok(object), Change::Deleted) => staged.late.push((object.key().to_key(), None)),
+                (Ok(object), Change::Added | Change::Modified) => staged.put(object),
+                (Ok(object), Change::Deleted) => staged.remove(object),
                 (Err(error), _) if error.wants_json() => return Ok(self.turn_to_json(&error)),
                 (Err(error), Change::Added | Change::Modified) => self.staged_unreadable(&error, &mut staged),
                 (Err(error), Change::Deleted) => {
                     let key = error.key.as_deref().cloned();
                     self.unreadable(key.clone(), &error);
-                    staged.late.extend(key.map(|key| (key, None)));
+                    if let Some(key) = key {
+                        staged.remove_key(&key);
+                    }
                 }
             }
+            if !others && !staged.changes {
+                staged.progress = Instant::now();
+            }
+        }
+        staged.changes |= others;
+        // What happens elsewhere brings the list no closer to its end, however much that is.
+        if staged.changes && staged.progress.elapsed() > self.settings.patience {
+            return Ok(self.list_plainly(Fault::Stalled(self.settings.patience), freshness));
         }
         Ok(State::Streaming { watch, staged, freshness })
     }
 
     pub(super) async fn listing(&mut self, freshness: Freshness, paged: bool) -> Result<State, Gone> {
-        let mut staged = Staged::default();
+        let mut staged = Staged::new();
         // A list of a version comes from the watch cache, which does not page. The first one may.
         let limit = match freshness {
             Freshness::NotOlderThan(_) if !self.pages => None,
@@ -137,12 +152,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         request: Request,
         staged: &mut Staged,
     ) -> Result<(Encoding, ListEnd), Interrupted> {
-        let (encoding, body) = stream::open(&self.transport, request, self.settings.patience).await?;
+        let (encoding, body) = self.open(request).await?;
         let mut list = List::new(encoding, body, self.settings.limit);
         loop {
             match list.next(self.settings.patience, &mut self.traffic).await? {
                 Read::Item(bytes) => match self.make(encoding, &bytes) {
-                    Ok(object) => staged.objects.push(object),
+                    Ok(object) => staged.put(object),
                     Err(error) if error.wants_json() => return Err(Interrupted::Json(error)),
                     Err(error) => self.staged_unreadable(&error, staged),
                 },
@@ -161,25 +176,13 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         encoding: Encoding,
         streaming: bool,
     ) -> Result<(), Gone> {
-        let Staged { mut objects, late, unreadable, nameless } = staged;
-        if !late.is_empty() {
-            let mut late: HashMap<ObjectKey, Option<Object>> = late.into_iter().collect();
-            objects.retain_mut(|object| match late.remove(&object.key().to_key()) {
-                None => true,
-                Some(Some(newer)) => {
-                    *object = newer;
-                    true
-                }
-                Some(None) => false,
-            });
-            objects.extend(late.into_values().flatten());
-        }
+        let Complete { objects, unreadable, nameless } = staged.complete();
         self.intakes.settle();
         self.unreadable = unreadable.iter().cloned().collect();
         self.version = Some(version.clone());
         (self.reloaded, self.absent) = (false, false);
         self.upkeep.listed(&objects, self.intakes.dictionaries());
-        let listed = Report::Listed { objects: objects.len(), encoding, streaming };
+        let listed = Report::Listed { objects: objects.len(), encoding, streaming, version: version.clone() };
         self.sink.deliver(Delta::Replace { objects, unreadable, complete: !nameless, version }).await?;
         self.sink.report(listed);
         Ok(())
@@ -189,10 +192,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     fn staged_unreadable(&mut self, error: &DecodeError, staged: &mut Staged) {
         let key = error.key.as_deref().cloned();
         self.unreadable(key.clone(), error);
-        match key {
-            Some(key) => staged.unreadable.push(key),
-            None => staged.nameless = true,
-        }
+        staged.unreadable(key);
     }
 
     /// A part of the body could not even be told to be an object.
@@ -202,10 +202,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             _ => None,
         };
         self.unreadable(key.clone(), error);
-        match key {
-            Some(key) => staged.unreadable.push(key),
-            None => staged.nameless = true,
-        }
+        staged.unreadable(key);
     }
 }
 

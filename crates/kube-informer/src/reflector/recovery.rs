@@ -1,6 +1,5 @@
 //! What to do when something failed.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -16,14 +15,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let remedy = fault.remedy(streaming);
         let again = |freshness, why| State::Begin { freshness, why };
         let next = match remedy {
-            Remedy::PlainList => {
-                self.server.no_streaming_lists.store(true, Ordering::Relaxed);
-                self.sink.report(Report::Failing { fault, remedy, again: Duration::ZERO });
-                return State::Listing { freshness, paged: true };
-            }
+            Remedy::PlainList => return self.list_plainly(fault, freshness),
             // Where even the newest is too old or too new, only time helps.
             Remedy::Newest if freshness != Freshness::Newest => {
-                self.sink.report(Report::Failing { fault, remedy, again: Duration::ZERO });
+                self.failing(fault, remedy, Duration::ZERO);
                 return again(Freshness::Newest, Why::Expired);
             }
             Remedy::Credentials if self.reload().await => return again(freshness, Why::Failure),
@@ -35,13 +30,34 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.pause(fault, remedy, next)
     }
 
+    /// A streaming list is not to be had: a plain one now, and for a while. Of all that the server has, if it says so;
+    /// else of this resource alone.
+    pub(super) fn list_plainly(&mut self, fault: Fault, freshness: Freshness) -> State {
+        let believed = self.settings.plain;
+        if fault.refuses_streaming_lists() {
+            self.server.no_streaming_lists(&self.target.resource.api_version(), believed);
+        } else {
+            self.plain = Some(Instant::now() + believed);
+        }
+        self.failing(fault, Remedy::PlainList, Duration::ZERO);
+        State::Listing { freshness, paged: true }
+    }
+
+    /// Whether no streaming list is to be asked for.
+    pub(super) fn lists_plainly(&self) -> bool {
+        self.plain.is_some_and(|until| Instant::now() < until)
+            || self.server.lists_plainly(&self.target.resource.api_version())
+    }
+
     /// A watch failed, to open or later.
     pub(super) async fn watch_failed(&mut self, fault: Fault) -> State {
         let remedy = fault.remedy(false);
         let next = match remedy {
+            // Nobody was there: who will be may have another state than who was.
+            Remedy::Again if matches!(fault, Fault::Refused(_)) => State::Probe,
             Remedy::Again => State::Connect,
             Remedy::Newest => {
-                self.sink.report(Report::Failing { fault, remedy, again: Duration::ZERO });
+                self.failing(fault, remedy, Duration::ZERO);
                 return State::Begin { freshness: self.not_older(), why: Why::Expired };
             }
             Remedy::Credentials if self.reload().await => return State::Connect,
@@ -57,12 +73,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     }
 
     /// Waits before what is next.
-    fn pause(&mut self, fault: Fault, remedy: Remedy, next: State) -> State {
+    pub(super) fn pause(&mut self, fault: Fault, remedy: Remedy, next: State) -> State {
         let mut wait = self.backoff.failed(fault.retry_after());
         if matches!(remedy, Remedy::Forbidden | Remedy::NotServed) {
             wait = wait.max(self.settings.slow);
         }
-        self.sink.report(Report::Failing { fault, remedy, again: wait });
+        self.failing(fault, remedy, wait);
         // What is not accepted now may have been replaced by then.
         let reload = remedy == Remedy::Credentials;
         State::Pause { until: Instant::now() + wait, reload, next: Box::new(next) }

@@ -43,13 +43,18 @@ pub(super) struct Watch {
     pub(super) encoding: Encoding,
     frames: WatchFrames,
     body: Box<dyn Body>,
+    /// When it was asked for.
     pub(super) opened: Instant,
+    /// Since when it is a watch: since it was asked for, or since its list was complete.
+    pub(super) began: Instant,
     /// When the last bytes came.
     pub(super) heard: Instant,
     /// After how long the server ends it.
     pub(super) timeout: Duration,
-    /// How many events it has had.
+    /// How many events it has had since it began.
     pub(super) events: u64,
+    /// Whether the sink knows that it is open.
+    pub(super) told: bool,
 }
 
 /// What a watch has next.
@@ -59,6 +64,11 @@ pub(super) enum Heard {
     Unreadable(WireError),
     /// The server has ended it.
     End,
+    /// The connection broke. `inside`: a part of an event had come.
+    Broke {
+        fault: Fault,
+        inside: bool,
+    },
     Failed(Fault),
     /// Nothing came until the deadline.
     Silence,
@@ -67,10 +77,24 @@ pub(super) enum Heard {
 }
 
 impl Watch {
-    pub(super) fn new(encoding: Encoding, body: Box<dyn Body>, limit: usize, timeout: Duration) -> Self {
-        let now = Instant::now();
-        let frames = WatchFrames::new(encoding, limit);
-        Self { encoding, frames, body, opened: now, heard: now, timeout, events: 0 }
+    /// A watch that was asked for then. Proxies may hold its beginning back until there is an event: the time counts
+    /// since it was asked for.
+    pub(super) fn new(
+        encoding: Encoding,
+        body: Box<dyn Body>,
+        limit: usize,
+        asked: Instant,
+        timeout: Duration,
+    ) -> Self {
+        let (frames, heard) = (WatchFrames::new(encoding, limit), Instant::now());
+        Self { encoding, frames, body, opened: asked, began: asked, heard, timeout, events: 0, told: false }
+    }
+
+    /// What follows is a watch. Where there were events before, they were a list.
+    pub(super) fn begin(&mut self) {
+        if self.events > 0 {
+            (self.began, self.events) = (Instant::now(), 0);
+        }
     }
 
     /// The next event. Nothing is lost if this is dropped before it is ready. Who hears of a pause is to take the
@@ -104,18 +128,28 @@ impl Watch {
                     traffic.bytes += chunk.len() as u64;
                     self.frames.push(chunk);
                 }
-                Ok(Some(Err(failure))) => return Heard::Failed(failure.into()),
+                Ok(Some(Err(failure))) => {
+                    return Heard::Broke { fault: failure.into(), inside: self.finish().is_err() };
+                }
                 Ok(None) => {
-                    let frames = std::mem::replace(&mut self.frames, WatchFrames::new(self.encoding, 0));
-                    return match frames.finish() {
+                    return match self.finish() {
                         Ok(()) => Heard::End,
-                        // The last event is cut off: the next watch has it again.
-                        Err(WireError::Broken(_)) => Heard::End,
+                        // What was on the way did not arrive, which is no end: the connection broke, and somebody on the
+                        // way hides that.
+                        Err(WireError::Broken(error)) => {
+                            let fault = Fault::Connection(format!("the body broke off: {error}"));
+                            Heard::Broke { fault, inside: true }
+                        }
                         Err(error) => Heard::Failed(error.into()),
                     };
                 }
             }
         }
+    }
+
+    /// Nothing more comes: whether what came was whole.
+    fn finish(&mut self) -> Result<(), WireError> {
+        std::mem::replace(&mut self.frames, WatchFrames::new(self.encoding, 0)).finish()
     }
 }
 

@@ -24,6 +24,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// What is asked for, to be read by people: `LIST /api/v1/pods?limit=500`.
+    pub(crate) fn described(&self) -> String {
+        let watches = self.query.iter().any(|(key, _)| *key == "watch");
+        format!("{} {}", if watches { "WATCH" } else { "LIST" }, self.uri())
+    }
+
     /// Path and query, encoded.
     pub(crate) fn uri(&self) -> String {
         let mut out = self.path.clone().into_owned();
@@ -110,5 +116,8 @@ mod tests {
         let query = vec![("labelSelector", "a in (b,c),d!=e f".to_owned()), ("watch", "1".to_owned())];
         let request = Request { path: Cow::Borrowed("/api/v1/pods"), query, accept: "application/json" };
         assert_eq!(request.uri(), "/api/v1/pods?labelSelector=a+in+%28b%2Cc%29%2Cd%21%3De+f&watch=1");
+        assert_eq!(request.described(), format!("WATCH {}", request.uri()));
+        let list = Request { query: vec![("limit", "500".to_owned())], ..request };
+        assert_eq!(list.described(), "LIST /api/v1/pods?limit=500");
     }
 }

@@ -1,10 +1,17 @@
 //! What happens after a version: one change after the other.
+//!
+//! A watch that ends is followed by another one of the last version. One that ended as none should, because it ended at
+//! once, broke off or fell silent, is followed by it after a pause, of which the sink is told, and, where the server may
+//! be another one by then, after a look at its version. Where nothing came of some of them in a row, everything is listed,
+//! and that again as long as it stays so: something on the way lets no watch pass.
+
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::fault::Fault;
+use super::fault::{Fault, Remedy};
 use super::request::Freshness;
-use super::stream::{self, Heard, List, Read, Watch};
+use super::stream::{Heard, List, Read, Watch};
 use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
 use crate::encoding::{Bookmark, DecodeError, Encoding};
@@ -16,32 +23,62 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let Some(version) = self.version.clone() else {
             return State::Begin { freshness: Freshness::Any, why: Why::First };
         };
-        let timeout = self.watch_timeout();
+        let (asked, timeout) = (Instant::now(), self.watch_timeout());
         let request = self.target.watch(&version, timeout, self.encoding());
-        match stream::open(&self.transport, request, self.settings.patience).await {
+        match self.open(request).await {
             Ok((encoding, body)) => {
                 self.reloaded = false;
                 self.liveness.opened();
-                self.sink.report(Report::Watching { encoding });
-                State::Watching { watch: Watch::new(encoding, body, self.settings.limit, timeout) }
+                let watch = Watch::new(encoding, body, self.settings.limit, asked, timeout);
+                self.watch(watch)
+            }
+            // The request or its answer is lost, and nothing was missed.
+            Err(fault @ (Fault::Connection(_) | Fault::Stalled(_))) => {
+                self.fruitless = self.fruitless.saturating_add(1);
+                self.again(fault, State::Probe)
             }
             Err(fault) => self.watch_failed(fault).await,
         }
     }
 
+    /// Begins to watch.
+    pub(super) fn watch(&mut self, mut watch: Watch) -> State {
+        watch.begin();
+        // After some of which nothing came, that it is open does not mean that it works.
+        if self.fruitless == 0 {
+            self.tell(&mut watch);
+        }
+        State::Watching { watch }
+    }
+
+    fn tell(&self, watch: &mut Watch) {
+        watch.told = true;
+        self.sink.report(Report::Watching { encoding: watch.encoding });
+    }
+
     pub(super) async fn watching(&mut self, mut watch: Watch) -> Result<State, Gone> {
         let suspicious = self.liveness.suspicious_at(watch.opened, watch.heard, watch.timeout);
+        let settled = watch.began + SHORT.min(watch.timeout);
+        let until = if watch.told { suspicious } else { suspicious.min(settled) };
         if self.upkeep.is_due() {
             self.upkeep_step().await?;
         }
         let heard = tokio::select! {
             biased;
-            heard = watch.next(suspicious, &mut self.traffic) => heard,
+            heard = watch.next(until, &mut self.traffic) => heard,
             () = std::future::ready(()), if self.upkeep.is_waiting() => {
                 self.upkeep_step().await?;
                 return Ok(State::Watching { watch });
             }
         };
+        let works = match &heard {
+            Heard::Frame(frame) => !matches!(frame, WatchFrame::Error(_)),
+            Heard::Silence => until < suspicious,
+            _ => false,
+        };
+        if works && !watch.told {
+            self.tell(&mut watch);
+        }
         match heard {
             Heard::Frame(WatchFrame::Object { change, object }) => {
                 if let Some(state) = self.changed(watch.encoding, change, &object).await? {
@@ -55,6 +92,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                         if self.went_back(&version) {
                             return Ok(State::Begin { freshness: Freshness::Newest, why: Why::WentBack });
                         }
+                        tracing::trace!(%version, "nothing more has happened");
                         self.version = Some(version.clone());
                         self.sink.deliver(Delta::Progress(version)).await?;
                     }
@@ -70,10 +108,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 }
             }
             Heard::Failed(fault) => return Ok(self.watch_failed(fault).await),
-            // A watch that had nothing to say may be one of a version that the server has not reached.
-            Heard::End if watch.events == 0 => return Ok(self.ended_empty(&watch)),
-            Heard::End => return Ok(State::Connect),
-            Heard::Silence => return Ok(State::Probe),
+            Heard::End => return Ok(self.ended(&watch)),
+            Heard::Broke { fault, inside } => return Ok(self.broke(&watch, fault, inside)),
+            Heard::Silence if until < suspicious => {}
+            Heard::Silence => return Ok(self.fell_silent(&watch)),
             Heard::Pause => self.received(true),
         }
         Ok(State::Watching { watch })
@@ -120,51 +158,94 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 Ok(None)
             }
             (_, Some(key)) if self.unreadable.contains(&key) => Ok(None),
-            _ => Ok(Some(self.list_after_unreadable())),
+            _ => Ok(Some(self.list_after_unreadable(error.to_string()))),
         }
     }
 
     /// Something in the stream was not an event.
     fn event_lost(&mut self, error: &WireError) -> Option<State> {
         self.unreadable(None, error);
-        Some(self.list_after_unreadable())
+        Some(self.list_after_unreadable(error.to_string()))
     }
 
     /// Everything, but not at once: what is broken may be broken for long.
-    fn list_after_unreadable(&mut self) -> State {
-        let wait = self.backoff.failed(None);
+    fn list_after_unreadable(&mut self, error: String) -> State {
         let next = State::Begin { freshness: self.not_older(), why: Why::Unreadable };
-        State::Pause { until: Instant::now() + wait, reload: false, next: Box::new(next) }
+        self.pause(Fault::Unreadable(error), Remedy::Everything, next)
     }
 
-    /// A watch ended without an event.
-    fn ended_empty(&mut self, watch: &Watch) -> State {
-        if watch.opened.elapsed() < SHORT {
-            // Something ends watches at once: not in a tight loop with it.
-            let wait = self.backoff.failed(None);
-            return State::Pause {
-                until: Instant::now() + wait,
-                reload: false,
-                next: Box::new(State::Probe),
-            };
+    /// The server ended a watch.
+    fn ended(&mut self, watch: &Watch) -> State {
+        let lasted = watch.began.elapsed();
+        self.backoff.worked(lasted);
+        // A watch that had nothing to say may be one of a version that the server has not reached.
+        let next = if watch.events == 0 { State::Probe } else { State::Connect };
+        let is_short = lasted < SHORT.min(watch.timeout);
+        self.count(is_short && watch.events == 0);
+        // Something ends watches at once: not in a tight loop with it.
+        if is_short { self.again(Fault::Short(lasted), next) } else { next }
+    }
+
+    /// The connection of a watch broke. The server may be another one, or of another state, when it can be reached again.
+    fn broke(&mut self, watch: &Watch, fault: Fault, inside: bool) -> State {
+        let lasted = watch.began.elapsed();
+        self.backoff.worked(lasted);
+        // An idle watch may be cut now and then; one that is cut within the first event each time gets nowhere.
+        self.count(watch.events == 0 && (inside || lasted < SHORT));
+        self.again(fault, State::Probe)
+    }
+
+    /// Nothing was heard of a watch for longer than can be.
+    fn fell_silent(&mut self, watch: &Watch) -> State {
+        self.count(watch.events == 0);
+        let fault = Fault::Stalled(watch.heard.elapsed());
+        if self.fruitless >= FRUITLESS {
+            return self.again(fault, State::Probe);
         }
+        self.failing(fault, Remedy::Again, Duration::ZERO);
         State::Probe
     }
 
-    /// Asks for the server's own version: whether it went back, and whether the server is there at all.
+    fn count(&mut self, fruitless: bool) {
+        self.fruitless = if fruitless { self.fruitless.saturating_add(1) } else { 0 };
+    }
+
+    /// After a pause, what is next; or everything, where that did not help before.
+    fn again(&mut self, fault: Fault, next: State) -> State {
+        if self.fruitless < FRUITLESS {
+            return self.pause(fault, Remedy::Again, next);
+        }
+        let next = State::Begin { freshness: self.not_older(), why: Why::Failure };
+        self.pause(fault, Remedy::Everything, next)
+    }
+
+    /// Asks for the server's own version: whether it went back. Where that fails, it proves nothing: who may watch need
+    /// not be allowed to list. Whether the server is there, the watch finds out.
     pub(super) async fn probe(&mut self) -> State {
         match self.server_version().await {
             Ok(version) if self.went_back(&version) => {
                 State::Begin { freshness: Freshness::Newest, why: Why::WentBack }
             }
             Ok(_) => State::Connect,
-            Err(fault) => self.watch_failed(fault).await,
+            // It is there, and asks for something.
+            Err(fault @ Fault::Status(_))
+                if matches!(fault.remedy(false), Remedy::Again | Remedy::Credentials) =>
+            {
+                self.watch_failed(fault).await
+            }
+            Err(fault) => {
+                if !matches!(fault, Fault::Status(_) | Fault::Body(_)) {
+                    // Nothing passes now: that no watch did says nothing about watches.
+                    self.fruitless = 0;
+                }
+                State::Connect
+            }
         }
     }
 
     async fn server_version(&mut self) -> Result<Version, Fault> {
         let patience = self.settings.patience;
-        let (encoding, body) = stream::open(&self.transport, self.target.probe(), patience).await?;
+        let (encoding, body) = self.open(self.target.probe()).await?;
         let mut list = List::new(encoding, body, self.settings.limit);
         loop {
             if let Read::End(end) = list.next(patience, &mut self.traffic).await? {
@@ -179,5 +260,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     }
 }
 
-/// A watch that ends within this time without an event was refused, in a way.
-const SHORT: std::time::Duration = std::time::Duration::from_secs(1);
+/// A watch that ends within this time was refused, in a way.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// After so many watches in a row of which nothing came, everything is listed.
+const FRUITLESS: u32 = 3;

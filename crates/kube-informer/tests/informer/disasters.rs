@@ -311,7 +311,8 @@ async fn a_store_that_is_put_back_is_followed_back() -> Result<()> {
     stage.remove("b").await?;
     stage.config_maps(&["c"], "new").await?;
     settled().await;
-    let seen = informer.snapshot().version(&stage.place.namespace).and_then(|version| version.number());
+    let seen =
+        informer.snapshot().version(&stage.place.namespace).and_then(kube_informer::object::Version::number);
 
     servers.restore(&snapshot).await?;
     settled().await;

@@ -66,7 +66,7 @@ async fn what_is_not_synced_is_named_with_the_reason(place: Place) -> Result<()>
     let [missing] = &error.missing[..] else { panic!("{text}") };
     assert_eq!(missing.resource.plural, "secrets");
     for part in
-        ["secrets", &stage.place.namespace, "watch /api/v1/namespaces/", "etcdserver: request timed out"]
+        ["secrets", &stage.place.namespace, "WATCH /api/v1/namespaces/", "etcdserver: request timed out"]
     {
         assert!(text.contains(part), "{part:?} is missing: {text}");
     }

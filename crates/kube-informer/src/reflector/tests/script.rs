@@ -18,9 +18,15 @@ use crate::resource::Resource;
 pub(super) enum Answer {
     Watch(Vec<Piece>),
     Body(String),
-    Status { code: u16, body: String, retry_after: Option<u64> },
+    Status {
+        code: u16,
+        body: String,
+        retry_after: Option<u64>,
+    },
     Html,
     Refused,
+    /// The connection breaks before there is an answer.
+    Lost,
 }
 
 /// A part of a watch. After the last one the server ends it.
@@ -86,6 +92,15 @@ pub(super) fn status(code: u16, reason: &str) -> Answer {
     Answer::Status { code, body: status_body(code, reason), retry_after: None }
 }
 
+/// As servers answer that have streaming lists switched off.
+pub(super) fn no_streaming_lists() -> Answer {
+    let causes = r#"[{"reason":"FieldValueForbidden","message":"m","field":"sendInitialEvents"}]"#;
+    let body = format!(
+        r#"{{"kind":"Status","apiVersion":"v1","reason":"Invalid","code":422,"details":{{"causes":{causes}}}}}"#
+    );
+    Answer::Status { code: 422, body, retry_after: None }
+}
+
 pub(super) fn retry_after(code: u16, seconds: u64) -> Answer {
     Answer::Status { code, body: status_body(code, "TooManyRequests"), retry_after: Some(seconds) }
 }
@@ -116,6 +131,22 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// What failed, and how long it was waited then.
+    pub(super) fn failures(&self) -> Vec<(&Fault, Duration)> {
+        self.reports
+            .iter()
+            .filter_map(|report| match report {
+                Report::Failing { fault, again, .. } => Some((fault, *again)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// How often a watch was said to work.
+    pub(super) fn watches(&self) -> usize {
+        self.reports.iter().filter(|report| matches!(report, Report::Watching { .. })).count()
+    }
+
     pub(super) fn traffic(&self) -> Traffic {
         self.reports.iter().fold(Traffic::default(), |sum, report| match report {
             Report::Received(more) => Traffic {
@@ -163,6 +194,12 @@ impl Play {
     pub(super) fn server(mut self, server: &Arc<Server>) -> Self {
         self.server = Arc::clone(server);
         self
+    }
+
+    /// Shows what was reported so far.
+    pub(super) fn reports(&self) -> impl Fn() -> Vec<Report> + use<> {
+        let script = Arc::clone(&self.script);
+        move || script.seen.lock().unwrap().reports.clone()
     }
 
     /// Plays until the reflector asks for more than there is, or the last answer hangs.
@@ -240,6 +277,7 @@ impl Transport for Scripted {
                 let page = Piece::Text("<html>Bad gateway</html>".to_owned());
                 Ok(Response { content_type: Some("text/html".to_owned()), ..json(200, vec![page], None) })
             }
+            Answer::Lost => Err(Failure { refused: false, message: "reset".to_owned() }),
             Answer::Refused => Err(Failure { refused: true, message: "refused".to_owned() }),
         }
     }

@@ -51,16 +51,51 @@ async fn lists_and_watches_are_told_with_their_encoding_and_their_reason() {
         .filter(|report| !matches!(report, Report::Received(_) | Report::Failing { .. }))
         .collect();
     let encoding = Encoding::Json;
-    let listed = |objects| Report::Listed { objects, encoding, streaming: false };
+    let listed = |objects, version: &str| Report::Listed {
+        objects,
+        encoding,
+        streaming: false,
+        version: version.into(),
+    };
     assert_eq!(
         told,
         [
             Report::Listing(Why::First),
-            listed(2),
+            listed(2, "5"),
             Report::Watching { encoding },
             Report::Listing(Why::Expired),
-            listed(1),
+            listed(1, "9"),
             Report::Watching { encoding },
         ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_went_wrong_is_told_with_what_was_asked() {
+    let seen = Play::new([
+        status(UNSUPPORTED, "Invalid"),
+        status(500, "InternalError"),
+        Answer::Body(list(&[], 5)),
+        status(429, "TooManyRequests"),
+        Answer::Watch(vec![Piece::Hang]),
+    ])
+    .run()
+    .await;
+    let asked: Vec<&str> = seen
+        .reports
+        .iter()
+        .filter_map(|report| match report {
+            Report::Failing { request, .. } => Some(request.as_str()),
+            _ => None,
+        })
+        .collect();
+    let [streaming, list, watch] = asked[..] else { panic!("{asked:?}") };
+    assert!(
+        streaming.starts_with("WATCH /api/v1/pods?watch=1&") && streaming.contains("&sendInitialEvents=true")
+    );
+    assert_eq!(list, "LIST /api/v1/pods?limit=500&resourceVersion=0");
+    assert!(
+        watch.starts_with("WATCH /api/v1/pods?watch=1&") && watch.ends_with("&resourceVersion=5"),
+        "{watch}"
     );
 }

@@ -19,6 +19,20 @@ async fn promise_16_only_some_list_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_waits_for_a_turn_has_said_so() {
+    let server = Arc::new(Server::new(1));
+    let turn = Arc::clone(&server.lists).acquire_owned().await;
+    let waits = Play::new([slow_list()]).server(&server);
+    let reports = waits.reports();
+    tokio::select! {
+        _ = waits.run() => panic!("there is no turn"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => {} // tidy: allow-sleep paused time
+    }
+    assert_eq!(reports(), [Report::Listing(Why::First)]);
+    drop(turn);
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_16_who_waits_after_a_failure_does_not_have_the_turn() {
     let server = Arc::new(Server::new(1));
     let failing =
@@ -33,7 +47,7 @@ async fn promise_16_who_waits_after_a_failure_does_not_have_the_turn() {
 async fn promise_16_the_turn_lasts_through_the_pages_of_a_list() {
     let server = Arc::new(Server::new(1));
     let pages = Play::new([
-        status(UNSUPPORTED, "Invalid"),
+        script::no_streaming_lists(),
         Answer::Body(page(&[("a", 1)], 5, "next")),
         Answer::Watch(vec![Piece::Wait(Duration::from_secs(20)), Piece::raw(&list(&[("b", 2)], 5))]),
         Answer::Watch(vec![Piece::Hang]),

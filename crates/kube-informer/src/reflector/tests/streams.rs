@@ -1,0 +1,114 @@
+//! Streaming lists that do not work, and when they are asked for again.
+
+use super::script::Seen;
+use super::*;
+
+const SECONDS_10: Duration = Duration::from_secs(10);
+
+fn is_stream(request: &str) -> bool {
+    request.contains("sendInitialEvents")
+}
+
+/// Which of the requests were streaming lists, and which plain ones.
+fn lists(seen: &Seen) -> Vec<&'static str> {
+    let kind = |request: &String| match request {
+        request if is_stream(request) => Some("stream"),
+        request if !request.contains("watch=1") && request != "limit=1" => Some("list"),
+        _ => None,
+    };
+    seen.requests.iter().filter_map(kind).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_1_what_came_last_about_an_object_is_in_the_list() {
+    let events = ["ADDED", "DELETED"].into_iter().cycle().zip(1..);
+    let mut pieces: Vec<Piece> =
+        events.take(4).map(|(kind, version)| Piece::event(kind, pod("ghost", version))).collect();
+    pieces.extend([
+        Piece::event("ADDED", pod("a", 1)),
+        Piece::event("DELETED", pod("a", 2)),
+        Piece::event("ADDED", pod("a", 3)),
+        Piece::event("MODIFIED", pod("a", 4)),
+        Piece::event("ADDED", pod("b", 5)),
+        Piece::bookmark(9, true),
+        Piece::Hang,
+    ]);
+    let seen = Play::new([Answer::Watch(pieces)]).run().await;
+    assert_eq!(seen.deltas, ["replace 9: a@4 b@5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_1_changes_are_no_progress_of_a_list() {
+    // The end of the list is lost, and others are at work.
+    for kind in ["MODIFIED", "ADDED"] {
+        let mut pieces = vec![Piece::event("ADDED", pod("a", 1)), Piece::event("MODIFIED", pod("a", 2))];
+        for version in 3..100 {
+            pieces.extend([Piece::Wait(SECONDS_10), Piece::event(kind, pod("z", version))]);
+        }
+        let seen = Play::new([
+            Answer::Watch(pieces),
+            Answer::Body(list(&[("a", 2)], 5)),
+            Answer::Watch(vec![Piece::Hang]),
+        ])
+        .run()
+        .await;
+        assert_eq!(seen.deltas, ["replace 5: a@2"]);
+        assert_eq!(seen.pauses[1], SECONDS_10 * 4);
+        assert_eq!(seen.failures(), [(&Fault::Stalled(Duration::from_secs(30)), Duration::ZERO)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_1_a_stream_that_ends_early_is_followed_by_plain_lists_for_an_hour() {
+    for end in [vec![], vec![Piece::Broken], vec![Piece::raw(r#"{"type":"#), Piece::Broken]] {
+        let expired = || Answer::Watch(vec![Piece::error(410, "Expired")]);
+        let mut answers = vec![
+            Answer::Watch(then(vec![Piece::event("ADDED", pod("a", 1))], end)),
+            Answer::Body(list(&[("a", 1)], 5)),
+            expired(),
+            Answer::Body(list(&[("a", 1)], 6)),
+        ];
+        let minutes_5 = || Piece::Wait(Duration::from_secs(300));
+        answers.extend((0..12).map(|_| Answer::Watch(vec![minutes_5(), Piece::bookmark(7, false)])));
+        answers.extend([expired(), Answer::Watch(then(streaming(&[("a", 1)], 8), [Piece::Hang]))]);
+        let seen = Play::new(answers).run().await;
+        assert_eq!(lists(&seen), ["stream", "list", "list", "stream"], "{:?}", seen.requests);
+        assert_eq!(seen.pauses[1], Duration::ZERO);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_server_that_says_so_is_believed_to_know_no_streams_at_all() {
+    let hour = Duration::from_secs(3_600);
+    let stalls = || Answer::Watch(vec![Piece::Wait(hour)]);
+    for (answer, shared) in [
+        (script::no_streaming_lists(), true),
+        (status(422, "Invalid"), false),
+        (status(400, "BadRequest"), false),
+        (status(405, "MethodNotAllowed"), false),
+        (stalls(), false),
+    ] {
+        let server = Arc::new(Server::default());
+        let listed = || [Answer::Body(list(&[], 5)), Answer::Watch(vec![Piece::Hang])];
+        let first = Play::new([answer].into_iter().chain(listed())).server(&server).run().await;
+        assert_eq!(lists(&first), ["stream", "list"]);
+        let streams = || Answer::Watch(then(streaming(&[], 5), [Piece::Hang]));
+        let second = || Play::new(if shared { Vec::from(listed()) } else { vec![streams()] }).server(&server);
+        assert_eq!(lists(&second().run().await), [if shared { "list" } else { "stream" }]);
+        // A server may have been upgraded.
+        tokio::time::advance(hour).await;
+        let third = Play::new([streams()]).server(&server).run().await;
+        assert_eq!(lists(&third), ["stream"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_does_not_accept_is_told_and_asked_for_less_and_less_often() {
+    let seen = Play::new((0..6).map(|_| status(400, "BadRequest"))).run().await;
+    assert_eq!(lists(&seen), ["stream", "list", "list", "list", "list", "list"]);
+    let waits: Vec<Duration> = seen.failures().into_iter().skip(1).map(|(_, again)| again).collect();
+    assert_eq!(waits.len(), 5);
+    for (wait, seconds) in waits.iter().zip([0.8, 1.6, 3.2, 6.4, 12.8]) {
+        assert!((seconds / 2.0..=seconds).contains(&wait.as_secs_f64()), "{waits:?}");
+    }
+}
