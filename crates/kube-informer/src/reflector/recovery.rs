@@ -25,6 +25,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Remedy::NotServed => {
                 return State::NotServed { fault, next: Box::new(again(freshness, Why::Failure)) };
             }
+            // A version that the server itself does not take would never do. The newest is not older, either.
+            Remedy::Everything if is_no_number(&freshness) && matches!(fault, Fault::Status(_)) => {
+                again(Freshness::Newest, Why::Failure)
+            }
             _ => again(freshness, Why::Failure),
         };
         self.pause(fault, remedy, next)
@@ -119,4 +123,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.transport.reload_credentials().await;
         true
     }
+}
+
+/// Whether it is a version without an order. Some servers take only numbers.
+fn is_no_number(freshness: &Freshness) -> bool {
+    matches!(freshness, Freshness::NotOlderThan(version) if version.number().is_none())
 }

@@ -8,6 +8,7 @@ use super::*;
 mod absence;
 mod dictionaries;
 mod endings;
+mod refused;
 mod script;
 mod streams;
 mod told;

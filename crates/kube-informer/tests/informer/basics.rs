@@ -8,6 +8,7 @@ use kube_informer::encoding::Encoding;
 use kube_informer::informer::{Delivery, Event, Handler, Informer, Scope, State, Written};
 use kube_informer::object::Object;
 use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::proxy::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -109,7 +110,7 @@ async fn one_watch_and_one_cache_serve_every_kind_of_reader(place: Place) -> Res
 
     assert_eq!(factory.stats().len(), 1);
     assert_eq!(stage.watches("configmaps").len(), 1);
-    let listed = stage.proxy.requests().count(kube_informer_apiserver::faults::Request::is_list);
+    let listed = stage.proxy.requests().count(Request::is_list);
     assert_eq!(listed, 0, "a streaming list is enough");
     factory.shutdown().await;
     Ok(())

@@ -6,6 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::factory::Factory;
 use kube_informer::informer::{Cause, Informer, Scope};
+use kube_informer::object::Version;
 use kube_informer::resource::Resource;
 use kube_informer_testbed::cluster::{Cluster, OwnCluster};
 use kube_informer_testbed::control_plane::Options;
@@ -311,8 +312,7 @@ async fn a_store_that_is_put_back_is_followed_back() -> Result<()> {
     stage.remove("b").await?;
     stage.config_maps(&["c"], "new").await?;
     settled().await;
-    let seen =
-        informer.snapshot().version(&stage.place.namespace).and_then(kube_informer::object::Version::number);
+    let seen = informer.snapshot().version(&stage.place.namespace).and_then(Version::number);
 
     servers.restore(&snapshot).await?;
     settled().await;

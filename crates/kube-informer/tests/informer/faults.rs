@@ -9,7 +9,7 @@ use kube_informer::factory::{Factory, Timings};
 use kube_informer::informer::{Cause, Informer, Scope};
 use kube_informer_apiserver::Server;
 use kube_informer_testbed::eventually::eventually;
-use kube_informer_testbed::proxy::{Answer, Events, Match};
+use kube_informer_testbed::proxy::{Answer, Events, Match, Request};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::Replay;
@@ -269,7 +269,7 @@ async fn a_list_whose_end_does_not_come_is_read_in_another_way(place: Place) -> 
     play.factory.start();
     play.factory.synced(SOON).await?;
     assert!(lost.events() >= 1);
-    assert!(play.stage.proxy.requests().count(kube_informer_apiserver::faults::Request::is_list) >= 1);
+    assert!(play.stage.proxy.requests().count(Request::is_list) >= 1);
     assert_eq!(live(&play.informer).await.relists.first, 1);
     play.act().await?;
     play.end().await

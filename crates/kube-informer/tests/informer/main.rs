@@ -17,6 +17,11 @@ mod scopes;
 mod access;
 mod disasters;
 mod faults;
+mod odd;
+
+// Much, nothing, and how it is counted.
+mod load;
+mod metrics;
 
 // What people begin with.
 mod examples;

@@ -1,0 +1,120 @@
+//! Much, and nothing at all.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Event as CoreEvent;
+use kube_informer::informer::{Delivery, Scope};
+use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::load::{self, Pace, Steady};
+use kube_informer_testbed::proxy::{End, Request};
+
+use crate::harness::{Place, SOON, on_both};
+use crate::replay::Replay;
+use crate::stage::{Stage, live, short};
+
+on_both! {
+    promise_10_handlers_that_are_stuck_hold_up_nobody,
+    promise_05_an_idle_watch_is_left_alone,
+}
+
+/// How many objects are updated, and how often.
+const OBJECTS: usize = 20;
+const UPDATES: u64 = 1_200;
+
+/// Changes that may wait as they came, before those of one object become one.
+const UNFOLDED: usize = 1_024;
+
+async fn promise_10_handlers_that_are_stuck_hold_up_nobody(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    let (endpoint, namespace) = (&stage.place.endpoint, &stage.place.namespace);
+    load::install_custom_resources(endpoint).await?;
+    load::write_all(endpoint, namespace, load::custom_resources(1, OBJECTS), 8).await?;
+    let factory = stage.factory(short()).await?;
+    let informer = factory.resource("gadgets.load.kube-informer.dev", Scope::namespace(namespace)).await?;
+    // The first event is never done with.
+    let (entered, entries) = mpsc::channel();
+    let (open, [gate, other_gate]) = gates();
+    let stuck = |gate: Gate| {
+        let entered = entered.clone();
+        move |_| {
+            _ = entered.send(());
+            _ = gate.recv();
+        }
+    };
+    let latest = informer.on(stuck(gate));
+    let every = informer.subscribe().delivery(Delivery::Every(100)).on(stuck(other_gate));
+    let unread = informer.events();
+    let told = Replay::both(&informer);
+    factory.start();
+    factory.synced(SOON).await?;
+    for _ in 0..2 {
+        entries.recv_timeout(SOON)?;
+    }
+
+    let pace = Pace { seed: 1, per_second: 1_000.0, parallelism: 16 };
+    let steady = Steady::start(endpoint, namespace, load::custom_resources(1, OBJECTS), pace);
+    steady.wait(UPDATES).await;
+    let updated = steady.stop().await;
+    assert_eq!(updated.failed, 0, "{:?}", updated.failures);
+
+    stage.settled(&informer, "", &[&told[0], &told[1]]).await;
+    assert!(told[1].told().updated >= UPDATES || told[1].told().gaps > 0);
+    assert_eq!((latest.stats().handled, every.stats().handled, unread.stats().handled), (0, 0, 0));
+    // Not more than that and one entry per object, however often it has changed.
+    let waiting = latest.stats().backlog;
+    assert!((OBJECTS - 1..=UNFOLDED + OBJECTS).contains(&waiting), "{waiting}");
+    // The server saw a client that takes what it sends.
+    let health = live(&informer).await;
+    assert_eq!((health.watches, health.relists.first), (1, 1));
+    assert_eq!(stage.watches("gadgets").len(), 1);
+    assert!(stage.watches("gadgets")[0].is_open());
+    assert_eq!(informer.stats().queue_bytes, 0);
+
+    // Whoever is freed goes on with what there is now.
+    drop(open);
+    eventually("the first has caught up", SOON, async || (latest.stats().backlog == 0).then_some(())).await;
+    assert!(latest.stats().handled <= 2 * OBJECTS as u64 + 1, "{:?}", latest.stats());
+    eventually("the second has caught up", SOON, async || (every.stats().backlog == 0).then_some(())).await;
+    assert_eq!(every.stats().gaps, 1);
+    assert!(every.stats().missed > 100);
+    drop(unread);
+    factory.shutdown().await;
+    Ok(())
+}
+
+/// What holds someone up until the other end is dropped.
+type Gate = mpsc::Receiver<()>;
+
+fn gates() -> ([mpsc::Sender<()>; 2], [Gate; 2]) {
+    let ((first, first_gate), (second, second_gate)) = (mpsc::channel(), mpsc::channel());
+    ([first, second], [first_gate, second_gate])
+}
+
+/// The server ends watches after a second or two, and nothing happens.
+async fn promise_05_an_idle_watch_is_left_alone(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    let factory =
+        stage.factory(short().watch(Duration::from_secs(1)).overdue(Duration::from_secs(30))).await?;
+    let informer = factory.informer::<CoreEvent>(Scope::namespace(&stage.place.namespace));
+    factory.start();
+    factory.synced(SOON).await?;
+    let is_over = |request: &Request| request.is_watch() && !request.is_open();
+    stage.proxy.requests().wait_for_count(3, is_over).await?;
+    stage
+        .proxy
+        .requests()
+        .wait_for(|request| request.is_watch() && request.id > 3 && request.is_open())
+        .await?;
+    let watches = stage.watches("events");
+    for watch in &watches {
+        assert!(matches!(watch.end, None | Some(End::Complete)), "the server ended it: {watch}");
+    }
+    let health = live(&informer).await;
+    assert_eq!(health.relists.first, 1);
+    let relists: u64 = health.relists.by_reason().iter().map(|(_, count)| count).sum();
+    assert_eq!(relists, 1, "{health:#?}");
+    factory.shutdown().await;
+    Ok(())
+}
