@@ -198,7 +198,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     /// Nothing was heard of a watch for longer than can be.
     fn fell_silent(&mut self, watch: &Watch) -> State {
         self.count(watch.events == 0);
-        let fault = Fault::Stalled(watch.heard.elapsed());
+        // To be read by people.
+        let silence = Duration::from_secs(watch.heard.elapsed().as_secs().max(1));
+        let fault = Fault::Stalled(silence);
         if self.fruitless >= FRUITLESS {
             return self.again(fault, State::Probe);
         }

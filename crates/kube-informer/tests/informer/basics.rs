@@ -8,7 +8,7 @@ use kube_informer::encoding::Encoding;
 use kube_informer::informer::{Delivery, Event, Handler, Informer, Scope, State, Written};
 use kube_informer::object::Object;
 use kube_informer_testbed::eventually::eventually;
-use kube_informer_testbed::proxy::Request;
+use kube_informer_testbed::proxy::{Answer, Match, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -189,6 +189,7 @@ async fn objects_that_are_created_again_are_others(place: Place) -> Result<()> {
     stage.proxy.go_down().await;
     stage.remove("phoenix").await?;
     stage.config_maps(&["phoenix"], "2").await?;
+    stage.proxy.on(Match::watch().send_initial_events(false)).once().answer(Answer::gone());
     stage.proxy.accept_connections().await;
     eventually("the other one is there", SOON, async || {
         let object = informer.get(&stage.place.namespace, "phoenix")?;
