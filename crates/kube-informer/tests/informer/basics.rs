@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, config_map, on_both};
 use crate::replay::Replay;
-use crate::stage::{MADE_HERE, Stage, short};
+use crate::stage::{MADE_HERE, Stage, ready, short};
 
 on_both! {
     what_changes_is_told_and_can_be_read,
@@ -127,7 +127,7 @@ async fn who_comes_late_is_told_what_there_is_and_holds_up_nobody(place: Place) 
         .informer();
     let early = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &early).await?;
     stage.change("a", "2").await?;
     stage.settled(&informer, MADE_HERE, &[&early[0], &early[1]]).await;
     let late = Replay::both(&informer);
@@ -184,7 +184,7 @@ async fn objects_that_are_created_again_are_others(place: Place) -> Result<()> {
         .informer();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     // While nobody looks: only what is listed afterwards tells.
     stage.proxy.go_down().await;
     stage.remove("phoenix").await?;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::{Replay, cached};
-use crate::stage::{MADE_HERE, Stage, live, short, stale};
+use crate::stage::{MADE_HERE, Stage, live, ready, short, stale};
 
 on_both! {
     a_version_that_is_not_served_for_a_while_loses_nothing,
@@ -131,7 +131,7 @@ impl Gears {
         let informer = factory.configure_resource(self.resource(), Scope::All).informer();
         let told = Replay::both(&informer);
         factory.start();
-        factory.synced(SOON).await?;
+        ready(&factory, &told).await?;
         live(&informer).await;
         Ok((factory, informer, told))
     }
@@ -238,7 +238,7 @@ async fn a_resource_that_is_defined_later_is_followed(place: Place) -> Result<()
     assert!(error.to_string().contains(&format!("gears.v1.{}", gears.group)), "{error}");
     gears.define().await?;
     gears.make(&["a"]).await?;
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     gears.stage.settled(&informer, "", &[&told[0], &told[1]]).await;
     gears.undefine().await?;
     factory.shutdown().await;
@@ -256,7 +256,7 @@ async fn alone(own: &OwnCluster, test: &str) -> Result<(Stage, Factory, Informer
     let informer = factory.configure(scope).labels("made=here")?.informer();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     Ok((stage, factory, informer, told))
 }
 

@@ -13,7 +13,7 @@ use kube_informer_testbed::proxy::{Answer, Events, Match, Request};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::Replay;
-use crate::stage::{MADE_HERE, Stage, health, live, short, stale};
+use crate::stage::{MADE_HERE, Stage, health, live, ready, short, stale};
 
 on_both! {
     a_watch_that_is_cut_is_resumed_and_nothing_is_listed,
@@ -56,7 +56,7 @@ impl Play {
     async fn begin(place: Place, timings: Timings) -> Result<Self> {
         let play = Self::prepare(place, timings).await?;
         play.factory.start();
-        play.factory.synced(SOON).await?;
+        ready(&play.factory, &play.told).await?;
         live(&play.informer).await;
         Ok(play)
     }
@@ -121,7 +121,7 @@ async fn a_list_that_is_cut_is_read_again(place: Place) -> Result<()> {
     stale(&play.informer, Cause::Connection).await;
     assert_eq!(play.informer.list().count(), 0, "half a list is none");
     lists.remove();
-    play.factory.synced(SOON).await?;
+    ready(&play.factory, &play.told).await?;
     play.act().await?;
     play.end().await
 }
@@ -147,7 +147,7 @@ async fn a_slow_server_is_waited_for(place: Place) -> Result<()> {
     let delay = play.stage.proxy.on(Match::any()).delay(Duration::from_millis(300));
     let throttle = play.stage.proxy.on(Match::any()).throttle(4_000);
     play.factory.start();
-    play.factory.synced(SOON).await?;
+    ready(&play.factory, &play.told).await?;
     play.act().await?;
     play.stage.settled(&play.informer, MADE_HERE, &[&play.told[0], &play.told[1]]).await;
     assert!(delay.applied() >= 1 && throttle.applied() >= 1);
@@ -269,7 +269,7 @@ async fn a_list_whose_end_does_not_come_is_read_in_another_way(place: Place) -> 
     let play = Play::prepare(place, short().patience(Duration::from_secs(1))).await?;
     let lost = play.stage.proxy.on(Match::watch()).swallow_initial_events_end();
     play.factory.start();
-    play.factory.synced(SOON).await?;
+    ready(&play.factory, &play.told).await?;
     assert!(lost.events() >= 1);
     assert!(play.stage.proxy.requests().count(Request::is_list) >= 1);
     assert_eq!(live(&play.informer).await.relists.first, 1);
@@ -329,7 +329,7 @@ async fn a_server_that_knows_no_streaming_lists_is_listed_in_pages() -> Result<(
     let proxy = &play.stage.proxy;
     let refused = proxy.on(Match::watch().send_initial_events(true)).answer(Answer::no_streaming_lists());
     play.factory.start();
-    play.factory.synced(SOON).await?;
+    ready(&play.factory, &play.told).await?;
     play.act().await?;
     proxy.on_open(Match::watch()).error_event(Answer::gone());
     health(&play.informer, "listed twice", |health| health.relists.expired == 1).await;

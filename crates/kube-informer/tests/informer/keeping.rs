@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::{Replay, cached};
-use crate::stage::{MADE_HERE, Stage, live, short};
+use crate::stage::{MADE_HERE, Stage, live, ready, short};
 
 on_both! {
     dropped_fields_are_not_kept,
@@ -89,7 +89,7 @@ async fn only_the_metadata_is_asked_for_and_kept(place: Place) -> Result<()> {
         .informer();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     stage.change("one", "hidden").await?;
     stage.config_maps(&["two"], "secret").await?;
     eventually("both are told", SOON, async || {
@@ -173,7 +173,9 @@ async fn indexes_are_complete_whenever_they_are_added(place: Place) -> Result<()
     informer.add_index(Index::view("image", image))?;
     informer.add_index(Index::label("app"))?;
     informer.add_index(Index::owner())?;
-    assert!(informer.add_index(Index::label("app")).is_err(), "there is one of that name");
+    informer.add_index(Index::label("app"))?;
+    let other = Index::label("other").named(Index::label("app").name());
+    assert!(informer.add_index(other).is_err(), "there is another one of that name");
 
     stage.place.post(&pods, &pod("c", Some("n1"), None)).await?;
     stage.place.delete(&format!("{pods}/b?gracePeriodSeconds=0")).await?;

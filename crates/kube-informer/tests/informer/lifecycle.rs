@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_informer::factory::Factory;
 use kube_informer::informer::{Cause, Delivery, Event, Handler, Informer, Scope, State};
 use kube_informer::object::Object;
@@ -43,7 +43,8 @@ async fn informers_start_with_the_factory_and_later_ones_by_themselves(place: Pl
     assert_eq!((stage.watches("configmaps").len(), stage.watches("secrets").len()), (1, 1));
     factory.shutdown().await;
     // Whoever asks after the end gets one that has ended.
-    let late = factory.informer::<Secret>(scope());
+    assert_eq!(factory.informer::<Secret>(scope()).health().state, State::Stopped);
+    let late = factory.informer::<Pod>(scope());
     assert_eq!(late.health().state, State::Stopped);
     let error = late.synced(SOON).await.unwrap_err();
     assert!(error.to_string().contains("stopped"), "{error}");
@@ -114,6 +115,9 @@ async fn a_stopped_informer_is_gone_for_everyone_and_asking_again_makes_another(
     Ok(())
 }
 
+/// Those who are not stuck end within it.
+const A_MOMENT: Duration = Duration::from_secs(3);
+
 /// Handlers of every kind; their end can be heard of.
 struct Busy {
     closure: mpsc::Receiver<()>,
@@ -183,7 +187,7 @@ async fn nothing_is_left_of_a_factory_that_was_shut_down(place: Place) -> Result
     let (stage, runtime) = (Stage::before(place).await?, Runtime::new()?);
     let (factory, busy) = run_apart(&stage, &runtime, true).await?;
     let handle = factory.clone();
-    let ended = runtime.spawn(async move { handle.shutdown_within(Duration::from_millis(1)).await }).await?;
+    let ended = runtime.spawn(async move { handle.shutdown_within(A_MOMENT).await }).await?;
     assert_eq!(ended.busy, [""; 0], "a task that is stuck is dropped where it waits");
     assert!(busy.ended(), "nothing is called afterwards");
     // What is left is the client's, and ends with it.

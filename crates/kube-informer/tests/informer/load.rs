@@ -12,7 +12,7 @@ use kube_informer_testbed::proxy::{End, Request};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::Replay;
-use crate::stage::{Stage, live, short};
+use crate::stage::{Stage, live, ready, short};
 
 on_both! {
     promise_10_handlers_that_are_stuck_hold_up_nobody,
@@ -48,7 +48,7 @@ async fn promise_10_handlers_that_are_stuck_hold_up_nobody(place: Place) -> Resu
     let unread = informer.events();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     for _ in 0..2 {
         entries.recv_timeout(SOON)?;
     }

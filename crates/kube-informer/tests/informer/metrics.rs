@@ -80,6 +80,7 @@ async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<(
     Page::of(&registry).assert("kube_informer_health", &[MAPS, "state=\"starting\""], 1.0);
     factory.start();
     factory.synced(SOON).await?;
+    told.synced(SOON).await?;
     live(&maps).await;
     stage.change("a", "2").await?;
     stage.remove("b").await?;
@@ -142,7 +143,7 @@ async fn what_has_ended_is_not_told_of(place: Place) -> Result<()> {
     factory.stop(&secrets, SOON).await;
     assert!(!has("resource=\"secrets\"") && has(MAPS));
     factory.shutdown().await;
-    assert!(!has("informer="));
+    Page::of(&registry).assert("kube_informer_health", &[MAPS, "state=\"stopped\""], 1.0);
     drop((maps, secrets, factory));
     assert!(!has("informer="), "a registry keeps no factory");
     Ok(())

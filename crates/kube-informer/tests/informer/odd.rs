@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::{Replay, cached};
-use crate::stage::{MADE_HERE, Stage, health, live, short};
+use crate::stage::{MADE_HERE, Stage, health, live, ready, short};
 
 on_both! {
     an_event_that_cannot_be_read_is_made_good_with_a_list,
@@ -53,7 +53,7 @@ impl Play {
     async fn begin(place: Place) -> Result<Self> {
         let play = Self::prepare(place, short()).await?;
         play.factory.start();
-        play.factory.synced(SOON).await?;
+        ready(&play.factory, &play.told).await?;
         live(&play.informer).await;
         Ok(play)
     }
@@ -140,7 +140,7 @@ async fn an_item_of_a_list_that_cannot_be_read_is_said(place: Place) -> Result<(
     proxy.on(Match::watch().send_initial_events(true)).answer(Answer::no_streaming_lists());
     proxy.on(Match::list()).once().answer(Answer::raw(200, "application/json", list.to_string()));
     play.factory.start();
-    play.factory.synced(SOON).await?;
+    ready(&play.factory, &play.told).await?;
     assert_eq!(play.value("good").as_deref(), Some("1"));
     let health = live(&play.informer).await;
     assert_eq!((health.unreadable, play.value("bad")), (1, None));
@@ -234,7 +234,7 @@ async fn a_handler_that_panics_or_never_returns_harms_nobody(place: Place) -> Re
     .await;
     assert!(stuck.stats().handled == 0 && !stuck.is_synced());
     assert_eq!(live(&play.informer).await.watches, 1);
-    let ended = play.factory.shutdown_within(Duration::from_millis(1)).await;
+    let ended = play.factory.shutdown_within(Duration::from_secs(3)).await;
     assert_eq!(ended.busy, ["stuck"], "who does not end is named");
     drop(open);
     stuck.remove(SOON).await?;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::{Replay, cached};
-use crate::stage::{MADE_HERE, Stage, config_map, live, short};
+use crate::stage::{MADE_HERE, Stage, config_map, live, ready, short};
 
 on_both! {
     all_namespaces_are_one_watch,
@@ -47,7 +47,7 @@ async fn all_namespaces_are_one_watch(place: Place) -> Result<()> {
     let informer = factory.configure::<ConfigMap>(Scope::All).labels(&selector)?.informer();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     let mut namespaces = informer.snapshot().namespaces();
     namespaces.retain(|(name, count)| *count == 1 && [OTHER, &*stage.place.namespace].contains(&&**name));
     assert_eq!((namespaces.len(), informer.snapshot().len()), (2, 2));
@@ -72,7 +72,7 @@ async fn several_namespaces_have_a_watch_and_a_version_each(place: Place) -> Res
     let informer = factory.configure::<ConfigMap>(scope).labels(&selector)?.informer();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     let snapshot = informer.snapshot();
     assert_eq!(snapshot.len(), 2);
     let versions: Vec<_> = snapshot.versions().collect();
@@ -110,7 +110,7 @@ async fn one_object_is_asked_for_by_its_name(place: Place) -> Result<()> {
     let informer = factory.informer::<ConfigMap>(Scope::object(&stage.place.namespace, "one"));
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     assert_eq!(cached(&informer).len(), 1);
     let [watch] = &stage.watches("configmaps")[..] else { panic!("one watch") };
     assert_eq!(watch.param("fieldSelector").as_deref(), Some("metadata.name=one"));
@@ -148,7 +148,7 @@ async fn an_object_that_leaves_the_selector_is_gone_and_one_that_meets_it_is_new
         .informer();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     let label = async |gone: serde_json::Value| {
         let path = stage.place.path("configmaps/leaves");
         stage.place.merge(&path, &json!({ "metadata": { "labels": { "gone": gone } } })).await
@@ -175,7 +175,7 @@ async fn fields_are_selected_by_the_server(place: Place) -> Result<()> {
         .informer();
     let told = Replay::both(&informer);
     factory.start();
-    factory.synced(SOON).await?;
+    ready(&factory, &told).await?;
     stage.change("hidden", "2").await?;
     stage.change("seen", "2").await?;
     let query = format!("{MADE_HERE}&fieldSelector=metadata.name%21%3Dhidden");

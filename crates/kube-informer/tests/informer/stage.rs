@@ -117,6 +117,15 @@ pub(crate) fn config_map(name: &str, value: &str) -> Value {
 /// The selector of those config maps, as a query.
 pub(crate) const MADE_HERE: &str = "?labelSelector=made%3Dhere";
 
+/// Waits until everything is listed, and told to those who are told. What comes then is not of the beginning.
+pub(crate) async fn ready(factory: &Factory, told: &[Replay]) -> Result<()> {
+    factory.synced(SOON).await?;
+    for replay in told {
+        replay.registration.synced(SOON).await?;
+    }
+    Ok(())
+}
+
 /// Waits until an informer's health is as wanted.
 pub(crate) async fn health<K>(
     informer: &Informer<K>,
