@@ -1,7 +1,6 @@
 //! Starting, reaching and stopping the server.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -269,15 +268,12 @@ impl Server {
         format!("{value:#}\n")
     }
 
-    /// Writes the kubeconfig to a file that only its owner can read: it may hold a token.
+    /// Writes the kubeconfig to a file that only its owner can read: it may hold a token. A file that is there is
+    /// replaced in one step, permissions and all; a directory is refused.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), ServerError> {
         let path = path.as_ref();
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(path).and_then(|mut file| file.write_all(self.kubeconfig().as_bytes()));
-        written.map_err(|source| ServerError::Kubeconfig { path: path.to_owned(), source })
+        kubeconfig::write(path, &self.kubeconfig())
+            .map_err(|source| ServerError::Kubeconfig { path: path.to_owned(), source })
     }
 
     /// The server without its socket, for a client in the same process.

@@ -301,6 +301,25 @@ async fn a_frame_is_made_once_for_all_watchers_of_the_same_form() {
     assert_eq!(world.store.serialised().objects(), 2, "the object, and its metadata");
 }
 
+/// Here no change stands behind the events, with frames to share: it is the object that keeps its forms.
+#[tokio::test]
+async fn metadata_is_serialised_once_for_all_watchers_that_begin_with_what_is_there() {
+    let world = World::new(100);
+    world.put("x", "1");
+    let before = world.store.serialised().objects();
+    let metadata =
+        |request: &mut WatchRequest| request.form = WatchForm::Shared(Form::Metadata(MetaVersion::V1));
+    let starts = [Start::CurrentState, Start::InitialEvents].into_iter().cycle().take(10);
+    let watches: Vec<Watch> = starts.map(|start| world.watch_with(start, metadata)).collect();
+    for mut watch in watches {
+        let frame = watch.next().now_or_never().flatten().unwrap();
+        let event: Value = serde_json::from_slice(&frame).unwrap();
+        assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("x")));
+        assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
+    }
+    assert_eq!(world.store.serialised().objects(), before + 1);
+}
+
 #[tokio::test]
 async fn the_columns_of_a_table_come_with_the_first_event_only() {
     let world = World::new(100);

@@ -40,8 +40,11 @@ pub(crate) struct Message {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     name: Name,
-    /// The number on the wire.
+    /// The number on the wire; less than [`NO_FIELD`].
     pub(crate) number: u16,
+    /// The number again, if JSON shows nothing of a field that is not on the wire; otherwise [`NO_FIELD`]. Who
+    /// looks for a number goes past all fields for which this is less, and has missed nothing.
+    pub(crate) silent_number: u16,
     /// How often the value may be there, and where.
     pub(crate) shape: Shape,
     /// The value: of the element for a list, of the entry's value for a map.
@@ -52,6 +55,12 @@ pub(crate) struct Field {
     /// bytes, the zero time. Then [`absent`](Self::absent) is [`Absent::Omit`].
     pub(crate) drop_zero: bool,
 }
+
+/// A number that is larger than that of any field.
+pub(crate) const NO_FIELD: u16 = u16::MAX;
+
+/// Metadata without the rest: as an item of a list, JSON shows its type with it.
+pub(crate) const PARTIAL_METADATA: MessageId = table::PARTIAL_METADATA;
 
 /// How often a value may be there, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

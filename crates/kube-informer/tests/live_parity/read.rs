@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kube_informer::encoding::{Encoding, decode_protobuf};
 use kube_informer::wire::{Change, ListEnd, ListItems, WatchFrame, WatchFrames};
 use kube_informer_testbed::http::{Endpoint, Response};
@@ -55,10 +55,30 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
 
 /// One object.
 pub(crate) async fn get(endpoint: &Endpoint, encoding: Encoding, path: &str, form: Form) -> Bytes {
+    get_lasting(endpoint, encoding, path, form).await.unwrap()
+}
+
+/// One object; `None` where the server itself has collected it.
+pub(crate) async fn get_lasting(
+    endpoint: &Endpoint,
+    encoding: Encoding,
+    path: &str,
+    form: Form,
+) -> Option<Bytes> {
     let accept = format!("{}{}", media_type(encoding), form.parameters(false));
-    let response = ask(endpoint, path, &accept).await.success().unwrap();
+    let response = lasting(path, ask(endpoint, path, &accept).await)?.success().unwrap();
     assert_eq!(content_type(&response.headers), media_type(encoding), "{path}");
-    response.body
+    Some(response.body)
+}
+
+/// The answer, but where it says that the server itself has collected the object.
+pub(crate) fn lasting(path: &str, answer: Response) -> Option<Response> {
+    (answer.status != StatusCode::NOT_FOUND || lasts(path)).then_some(answer)
+}
+
+/// Whether the server lets an object be: it collects candidates that do not renew.
+pub(crate) fn lasts(path: &str) -> bool {
+    !path.contains("/leasecandidates/")
 }
 
 /// A list: the whole document, its items and its own fields.

@@ -15,10 +15,8 @@ use std::borrow::Cow;
 use serde::de::{self, DeserializeSeed, Deserializer, Unexpected, Visitor};
 
 use super::plan::Node;
-use super::reader::Value as Wire;
-use super::text;
-use super::value::{Context, Data, Plain, Value};
-use super::walk::Entries;
+use super::value::{Context, Data, Number, Plain, Text, Value};
+use super::walk::{Entries, Items};
 use crate::encoding::ViewError;
 use crate::encoding::schema::{Kind, Root};
 
@@ -30,8 +28,12 @@ pub(super) fn document<'de, S: DeserializeSeed<'de>>(
     seed: S,
 ) -> Result<S::Value, ViewError> {
     let context = Context::new(bytes);
-    let (kind, data) = (Kind::Message(root.message), Data::Root(root, bytes));
-    seed.deserialize(&mut Value { context: &context, kind, data, plan, depth: 0 })
+    let mut value = Value::new(&context, 0);
+    value.kind = Kind::Message(root.message);
+    value.data = Data::Bytes(bytes);
+    value.head = Some(root);
+    value.plan = plan;
+    seed.deserialize(&mut value)
 }
 
 /// Methods that do what `deserialize_i64` does: a number is a number, and the visitor checks its range.
@@ -43,10 +45,11 @@ macro_rules! like_i64 {
     };
 }
 
-fn visit_text<'de, V: Visitor<'de>>(text: Cow<'de, str>, visitor: V) -> Result<V::Value, ViewError> {
-    match text {
-        Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
-        Cow::Owned(text) => visitor.visit_string(text),
+fn visit_number<'de, V: Visitor<'de>>(number: Number, visitor: V) -> Result<V::Value, ViewError> {
+    match number {
+        Number::Signed(value) => visitor.visit_i64(value),
+        Number::Unsigned(value) => visitor.visit_u64(value),
+        Number::Float(value) => visitor.visit_f64(value),
     }
 }
 
@@ -58,41 +61,37 @@ impl<'de> Deserializer<'de> for &mut Value<'de, '_> {
         match self.plain()? {
             Plain::Null => visitor.visit_unit(),
             Plain::Bool(value) => visitor.visit_bool(value),
-            Plain::Signed(value) => visitor.visit_i64(value),
-            Plain::Unsigned(value) => visitor.visit_u64(value),
-            Plain::Float(value) => visitor.visit_f64(value),
-            Plain::Text(text) => visit_text(text, visitor),
-            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)),
-            Plain::Array(mut items) => visitor.visit_seq(&mut items),
+            Plain::Number(number) => visit_number(number, visitor),
+            Plain::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
+            Plain::Text(Cow::Owned(text)) => visitor.visit_string(text),
+            Plain::Object(object) => visitor.visit_map(&mut Entries::new(self, object)),
+            Plain::Array(array) => visitor.visit_seq(&mut Items::new(self, array)),
         }
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
-        match self.plain()? {
-            Plain::Bool(value) => visitor.visit_bool(value),
-            other => Err(other.mismatch(&visitor)),
-        }
+        let value = self.bool(&visitor)?;
+        visitor.visit_bool(value)
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
-        match self.plain()? {
-            Plain::Signed(value) => visitor.visit_i64(value),
-            Plain::Unsigned(value) => visitor.visit_u64(value),
-            Plain::Float(value) => visitor.visit_f64(value),
-            other => Err(other.mismatch(&visitor)),
-        }
+        let number = self.number(&visitor)?;
+        visit_number(number, visitor)
     }
 
     like_i64! { deserialize_i8 deserialize_i16 deserialize_i32 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
         // Most of what is read is text, and needs nothing else to be looked at.
-        if let (Kind::String, Data::One(Wire::Bytes(bytes))) = (self.kind, &self.data) {
-            return visit_text(text::string(bytes), visitor);
+        if let (Kind::String, Data::Bytes(bytes)) = (self.kind, self.data)
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            return visitor.visit_borrowed_str(text);
         }
-        match self.plain()? {
-            Plain::Text(text) => visit_text(text, visitor),
-            other => Err(other.mismatch(&visitor)),
+        match self.text(&visitor)? {
+            Text::Lent(text) => visitor.visit_borrowed_str(text),
+            Text::Owned(text) => visitor.visit_string(text),
+            Text::Time(time) => visitor.visit_str(time.as_str()),
         }
     }
 
@@ -111,7 +110,7 @@ impl<'de> Deserializer<'de> for &mut Value<'de, '_> {
         match self.plain()? {
             Plain::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_bytes(text.as_bytes()),
             Plain::Text(Cow::Owned(text)) => visitor.visit_byte_buf(text.into_bytes()),
-            Plain::Array(mut items) => visitor.visit_seq(&mut items),
+            Plain::Array(array) => visitor.visit_seq(&mut Items::new(self, array)),
             other => Err(other.mismatch(&visitor)),
         }
     }
@@ -148,9 +147,10 @@ impl<'de> Deserializer<'de> for &mut Value<'de, '_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
-        match self.plain()? {
-            Plain::Array(mut items) => visitor.visit_seq(&mut items),
-            other => Err(other.mismatch(&visitor)),
+        // Matched in its place: it is large.
+        match self.array(&visitor) {
+            Ok(ref mut items) => visitor.visit_seq(items),
+            Err(error) => Err(error),
         }
     }
 
@@ -168,9 +168,10 @@ impl<'de> Deserializer<'de> for &mut Value<'de, '_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
-        match self.plain()? {
-            Plain::Object(object) => visitor.visit_map(&mut Entries::new(object)),
-            other => Err(other.mismatch(&visitor)),
+        // Matched in its place: it is large.
+        match self.object(&visitor) {
+            Ok(ref mut entries) => visitor.visit_map(entries),
+            Err(error) => Err(error),
         }
     }
 
@@ -192,7 +193,7 @@ impl<'de> Deserializer<'de> for &mut Value<'de, '_> {
         match self.plain()? {
             Plain::Text(text) => visitor.visit_enum(de::value::CowStrDeserializer::new(text)),
             Plain::Object(object) => {
-                visitor.visit_enum(de::value::MapAccessDeserializer::new(Entries::new(object)))
+                visitor.visit_enum(de::value::MapAccessDeserializer::new(&mut Entries::new(self, object)))
             }
             other => Err(other.mismatch(&visitor)),
         }
@@ -205,13 +206,28 @@ impl<'de> Deserializer<'de> for &mut Value<'de, '_> {
 }
 
 /// A key of a JSON object.
-pub(super) struct Key<'de>(pub(super) Cow<'de, str>);
+pub(super) enum Key<'de, 'k> {
+    Lent(&'de str),
+    Kept(&'k str),
+}
 
-impl<'de> Deserializer<'de> for Key<'de> {
+impl Key<'_, '_> {
+    fn text(&self) -> &str {
+        match *self {
+            Self::Lent(text) => text,
+            Self::Kept(text) => text,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Key<'de, '_> {
     type Error = ViewError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
-        visit_text(self.0, visitor)
+        match self {
+            Self::Lent(text) => visitor.visit_borrowed_str(text),
+            Self::Kept(text) => visitor.visit_str(text),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
@@ -232,15 +248,16 @@ impl<'de> Deserializer<'de> for Key<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ViewError> {
-        visitor.visit_enum(de::value::CowStrDeserializer::new(self.0))
+        visitor.visit_enum(de::value::StrDeserializer::new(self.text()))
     }
 
     /// Keys that are numbers, as `serde_json` reads them.
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ViewError> {
-        match (self.0.parse::<u64>(), self.0.parse::<i64>()) {
+        let text = self.text();
+        match (text.parse::<u64>(), text.parse::<i64>()) {
             (Ok(value), _) => visitor.visit_u64(value),
             (_, Ok(value)) => visitor.visit_i64(value),
-            _ => Err(de::Error::invalid_type(Unexpected::Str(&self.0), &visitor)),
+            _ => Err(de::Error::invalid_type(Unexpected::Str(text), &visitor)),
         }
     }
 

@@ -68,11 +68,27 @@ impl<'a> Reader<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
         match self.usual() {
             Some(entry) => Ok(Some(entry)),
+            None if self.is_empty() => Ok(None),
             None => self.any(),
         }
     }
 
-    /// The next entry, if its tag and its number or length are one or two bytes each; otherwise nothing is read.
+    /// Goes back to where an entry begins that was read: it is the next again.
+    #[inline]
+    pub(super) fn back_to(&mut self, start: usize) {
+        self.at = start;
+    }
+
+    /// Whether there is another entry, and it has this number. Where that cannot be read, there is none.
+    #[inline]
+    pub(super) fn continues(&self, number: u32) -> bool {
+        match self.short(self.at) {
+            Some((tag, _)) => tag >> 3 == number,
+            None => matches!({ *self }.any(), Ok(Some(entry)) if entry.number == number),
+        }
+    }
+
+    /// The next entry, if its tag and length are one or two bytes each; otherwise nothing is read.
     #[inline(always)]
     pub(super) fn usual(&mut self) -> Option<Entry<'a>> {
         let start = self.at;
@@ -82,14 +98,17 @@ impl<'a> Reader<'a> {
             return None;
         }
         let (value, end) = match tag & 7 {
-            0 => {
-                let (value, end) = self.short(at)?;
-                (Value::Varint(u64::from(value)), end)
-            }
+            0 => match self.short(at) {
+                Some((value, end)) => (Value::Varint(u64::from(value)), end),
+                None => {
+                    let (value, end) = self.long(at)?;
+                    (Value::Varint(value), end)
+                }
+            },
             2 => {
                 let (length, content) = self.short(at)?;
-                let end = content + length as usize;
-                (Value::Bytes(self.bytes.get(content..end)?), end)
+                let bytes = self.bytes.get(content..)?.get(..length as usize)?;
+                (Value::Bytes(bytes), content + bytes.len())
             }
             _ => return None,
         };
@@ -148,23 +167,31 @@ impl<'a> Reader<'a> {
     }
 
     fn long_varint(&mut self) -> Result<u64, DecodeError> {
-        let start = self.at;
-        let mut value = 0u64;
-        for index in 0..10 {
-            let Some(&byte) = self.bytes.get(start + index) else {
-                return Err(DecodeError::new(Fault::Truncated, self.bytes.len(), "the rest of a number"));
-            };
+        if let Some((value, end)) = self.long(self.at) {
+            self.at = end;
+            return Ok(value);
+        }
+        if self.bytes.len() - self.at < 10 {
+            return Err(DecodeError::new(Fault::Truncated, self.bytes.len(), "the rest of a number"));
+        }
+        Err(unexpected(self.at, "a number of more than 64 bits".to_owned(), "a varint"))
+    }
+
+    /// A number at a place, and what comes after it.
+    #[inline(never)]
+    fn long(&self, at: usize) -> Option<(u64, usize)> {
+        let mut value = 0;
+        for (index, &byte) in self.bytes.get(at..)?.iter().take(10).enumerate() {
             // The tenth byte holds the 64th bit and nothing else.
             if index == 9 && byte > 1 {
-                break;
+                return None;
             }
             value |= u64::from(byte & 0x7f) << (7 * index);
             if byte < 0x80 {
-                self.at = start + index + 1;
-                return Ok(value);
+                return Some((value, at + index + 1));
             }
         }
-        Err(unexpected(start, "a number of more than 64 bits".to_owned(), "a varint"))
+        None
     }
 
     #[inline]

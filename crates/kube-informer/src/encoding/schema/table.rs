@@ -22,7 +22,7 @@
 //! The compiler interprets what is here, some microseconds a step: bytes are looked at once, by patterns, and
 //! calls into the standard library are rare.
 
-use super::{Absent, Field, Kind, Message, MessageId, Name, Root, Shape};
+use super::{Absent, Field, Kind, Message, MessageId, NO_FIELD, Name, Root, Shape};
 
 pub(super) const TEXT: &str = include_str!("../schema.txt");
 
@@ -31,6 +31,8 @@ const HEAD: Head = head();
 pub(super) const MINOR: u32 = HEAD.minor;
 
 pub(super) const OBJECT_META: MessageId = PARSED.ids.get(hash(0, b"meta/v1.ObjectMeta").0);
+
+pub(super) const PARTIAL_METADATA: MessageId = PARSED.ids.get(hash(0, b"meta/v1.PartialObjectMetadata").0);
 
 /// Only the compiler sees this; the statics below are made of it.
 #[allow(long_running_const_eval, reason = "it takes less than a second")]
@@ -181,7 +183,7 @@ const fn field(line: &'static [u8], package: u64) -> (FieldRow, &'static [u8]) {
     let (number, [shape_mark, absent_mark, kind, rest @ ..]) = number(line) else {
         panic!("a field has not three marks")
     };
-    assert!(number < 1 << 16, "a field's number is too large");
+    assert!(number < NO_FIELD as usize, "a field's number is too large");
     let shape = shape(*shape_mark);
     let (absent, drop_zero) = absent(*absent_mark);
     let mut row =
@@ -254,7 +256,9 @@ impl FieldRow {
 
     const fn field(&self, kind: Kind) -> Field {
         let Self { name, number, shape, absent, drop_zero, .. } = *self;
-        Field { name, number, shape, kind, absent, drop_zero }
+        let silent = matches!(absent, Absent::Omit) && !matches!(shape, Shape::Embedded);
+        let silent_number = if silent { number } else { NO_FIELD };
+        Field { name, number, silent_number, shape, kind, absent, drop_zero }
     }
 }
 

@@ -133,6 +133,21 @@ fn fields_are_sorted_by_number_and_found_by_it() {
 }
 
 #[test]
+fn a_field_that_json_shows_though_it_is_absent_is_not_passed_by() {
+    for (message, field) in fields() {
+        let silent = field.absent == Absent::Omit && field.shape != Shape::Embedded;
+        let number = if silent { field.number } else { NO_FIELD };
+        assert_eq!(field.silent_number, number, "{message} {}", field.number);
+        assert!(field.number < NO_FIELD);
+    }
+}
+
+#[test]
+fn metadata_without_the_rest_is_found() {
+    assert_eq!(message(PARTIAL_METADATA).to_string(), "meta/v1.PartialObjectMetadata");
+}
+
+#[test]
 fn fields_are_found_by_name_unless_embedded() {
     for (message, field) in fields() {
         let found = message.field_by_name(field.name());

@@ -68,6 +68,16 @@ fn embedded_messages_are_flat_and_show_what_they_require() {
         shown["spec"]["ephemeralContainers"],
         json!([{ "name": "", "resources": {}, "targetContainerName": "target" }])
     );
+
+    // One in another, and back.
+    let rule = message().bytes(1, "CREATE").message(2, message().bytes(3, "pods"));
+    let named = message().bytes(1, "a").message(2, rule);
+    let policy = message().message(2, message().message(3, named).bytes(7, "Exact"));
+    let shown = codec("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
+        .show(object().message(2, policy.bytes(4, "Fail")));
+    let rules = json!([{ "resourceNames": ["a"], "operations": ["CREATE"], "resources": ["pods"] }]);
+    let constraints = json!({ "resourceRules": rules, "matchPolicy": "Exact" });
+    assert_eq!(shown["spec"], json!({ "matchConstraints": constraints, "failurePolicy": "Fail" }));
 }
 
 #[test]

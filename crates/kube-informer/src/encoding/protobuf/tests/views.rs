@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::build::{codec, message, object};
@@ -196,4 +197,87 @@ fn keys_and_values_are_enums_numbers_and_chars_where_a_type_wants_them() {
     assert_eq!(codec.pointer::<char>(&stored, &pointer).unwrap(), Some('a'));
     let stored = codec.store(object().pair(2, "x", "web").done()).unwrap();
     assert!(codec.view::<Narrow>(&stored).is_err());
+}
+
+#[test]
+fn a_list_takes_the_room_of_its_items_and_no_more() {
+    #[derive(Deserialize)]
+    struct Narrow {
+        metadata: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        finalizers: Vec<String>,
+    }
+    let codec = codec("v1", "ConfigMap");
+    for count in 1..40 {
+        let metadata = (0..count).fold(message().bytes(1, "a"), |metadata, _| metadata.bytes(14, "f"));
+        let stored = codec.store(message().message(1, metadata).done()).unwrap();
+        let finalizers = codec.view::<Narrow>(&stored).unwrap().metadata.finalizers;
+        assert_eq!((finalizers.len(), finalizers.capacity()), (count, count));
+    }
+}
+
+#[test]
+fn an_error_behind_a_key_that_cannot_be_lent_says_where() {
+    #[derive(Deserialize, Debug)]
+    struct Narrow {
+        #[serde(rename = "data")]
+        _data: BTreeMap<String, bool>,
+    }
+    let codec = codec("v1", "ConfigMap");
+    let pair = message().bytes(1, [b'k', 0xff]).bytes(2, "v");
+    let stored = codec.store(object().message(2, pair).done()).unwrap();
+    assert_eq!(codec.view::<Narrow>(&stored).unwrap_err().pointer(), "/data/k\u{fffd}");
+}
+
+#[test]
+fn a_view_of_what_was_never_stored_says_what_is_wrong() {
+    let deployment = codec("apps/v1", "Deployment");
+    let view = |bytes: Vec<u8>| deployment.view::<Value>(&bytes).unwrap_err().to_string();
+    // Numbers that no field has: between others, behind them, and too large for the table.
+    for number in [8, 10, 2_047, 2_048, 65_534, 65_535, 65_536, 65_537, 70_000] {
+        let error = view(object().message(2, message().varint(1, 3).varint(number, 1)).done());
+        assert!(error.contains(&number.to_string()) && error.contains("DeploymentSpec"), "{error}");
+    }
+    // Fields before their time, and fields again.
+    let order = "the fields of the message are not in order";
+    for spec in [message().varint(5, 1).varint(1, 3), message().varint(1, 3).varint(1, 3)] {
+        let error = view(object().message(2, spec).done());
+        assert!(error.contains(order), "{error}");
+    }
+    // Behind a message in a message that are both flat in it.
+    let named = message().message(2, message().message(2, message().bytes(3, "pods"))).varint(3, 1);
+    let policy = object().message(2, message().message(2, message().message(3, named)));
+    let codec = codec("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy");
+    let error = codec.view::<Value>(&policy.done()).unwrap_err().to_string();
+    assert!(error.contains("unknown field 3 of admissionregistration/v1.NamedRule"), "{error}");
+    // Bytes that end too early, wherever that is.
+    let whole = object().message(2, message().varint(1, 3).varint(6, 1 << 40).bytes(70_000, "")).done();
+    for end in 1..whole.len() {
+        assert!(deployment.view::<Value>(&whole[..end]).is_err() || end == object().done().len(), "{end}");
+    }
+}
+
+#[test]
+fn a_value_is_given_behind_its_key_alone() {
+    #[derive(Debug)]
+    struct Hasty;
+    impl<'de> Deserialize<'de> for Hasty {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(Self)
+        }
+    }
+    impl<'de> Visitor<'de> for Hasty {
+        type Value = Self;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+            map.next_value::<Option<String>>().map(|_| self)
+        }
+    }
+    let codec = codec("v1", "ConfigMap");
+    let error = codec.view::<Hasty>(&object().done()).unwrap_err();
+    assert_eq!(error.to_string(), "a value was asked for before its key");
 }
