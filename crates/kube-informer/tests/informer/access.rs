@@ -217,7 +217,7 @@ async fn an_unknown_resource_is_named_with_what_to_do(place: Place) -> Result<()
     let informer = factory.configure_resource(resource, Scope::All).informer();
     factory.start();
     let text = stale(&informer, Cause::NotServed).await;
-    assert!(text.contains("watch /apis/apps/v7/deployments"), "{text}");
+    assert!(text.contains("WATCH /apis/apps/v7/deployments?"), "{text}");
     assert!(text.contains("kubectl api-resources"), "{text}");
     factory.shutdown().await;
     Ok(())
