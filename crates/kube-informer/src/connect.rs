@@ -2,7 +2,7 @@
 //!
 //! Promised:
 //!
-//! 1. A [`Connection`] that is made here, and not out of somebody's client, has the timeouts and keepalives that watches
+//! 1. A connection that is made here, and not out of somebody's client, has the timeouts and keepalives that watches
 //!    need: nothing is retried below the reflector, a dead peer is found, an idle watch is left alone.
 //! 2. Responses come as they are: never compressed, chunk by chunk, nothing is copied.
 //! 3. What fails says why, down to the last cause; that nobody listens is told from everything else.
