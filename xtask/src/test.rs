@@ -271,6 +271,9 @@ impl Run {
             ControlFlow::Continue(())
         })
         .await?;
+        if let Ended::TimedOut(_) = ended {
+            parser.killed();
+        }
         let summary = parser.finish(ended.ok());
         self.report.pass(summary.passed);
         for test in summary.failed {

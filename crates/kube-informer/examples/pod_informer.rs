@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use jiff::{Zoned, tz::TimeZone};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::factory::Factory;
@@ -13,6 +13,8 @@ use kube_informer::informer::{Delivery, Event, Scope};
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    let unknown = std::env::args().skip(1).step_by(2).find(|arg| !FLAGS.contains(&arg.as_str()));
+    ensure!(unknown.is_none(), "there is no flag {}, only {}", unknown.unwrap_or_default(), FLAGS.join(", "));
     let factory = Factory::try_default().await?.resync(flag("--resync", 30)?);
     let pods = factory.informer::<Pod>(Scope::All);
     // Each update, not only the last of those that came at once.
@@ -42,11 +44,14 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
+const FLAGS: [&str; 3] = ["--resync", "--run-every", "--deadline"];
+
 fn log(text: &str) {
     println!("{} {text}", Zoned::now().with_time_zone(TimeZone::system()).strftime("%Y/%m/%d %H:%M:%S"));
 }
 
 fn flag(name: &str, default: u64) -> Result<Duration> {
-    let value = std::env::args().skip_while(|arg| arg != name).nth(1);
-    Ok(Duration::from_secs_f64(value.map_or(Ok(default as f64), |value| value.parse())?))
+    let value = std::env::args().skip_while(|arg| arg != name).nth(1).unwrap_or_else(|| default.to_string());
+    let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.with_context(|| format!("{name} takes a number of seconds, not {value:?}"))
 }

@@ -7,7 +7,6 @@
 //! 2. Responses come as they are: never compressed, chunk by chunk, nothing is copied.
 //! 3. What fails says why, down to the last cause; that nobody listens is told from everything else.
 //! 4. Credentials that the server does not accept any more are read anew, from where they came, by one at a time.
-//!
 //! 5. A resource that is not served is gone only if that is proven.
 //!
 //! It holds no task of its own; what its client holds ends with the last clone.

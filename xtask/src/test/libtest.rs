@@ -5,7 +5,8 @@
 //! that prints past libtest's capture can tear a line apart, and then the count is
 //! right and a name is missing. A test binary that dies before its result line
 //! (abort, signal, or a program without libtest) is one failure, named by the binary;
-//! a program without libtest that ends well is one pass.
+//! a program without libtest that ends well is one pass. One that is killed because it
+//! hangs is one failure, too, and says which tests libtest was waiting for.
 
 /// A test and what there is to say about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,8 @@ struct Binary {
     name: String,
     failed: Vec<Named>,
     ignored: Vec<Named>,
+    /// Tests of which libtest says that they take long, and no more.
+    running: Vec<String>,
     /// Its result line, or its death, has been seen.
     settled: bool,
 }
@@ -61,7 +64,14 @@ impl Parser {
             self.died();
         } else if let Some((name, outcome)) = test_line(trimmed) {
             self.test(name, outcome);
+        } else if let Some(name) = takes_long(trimmed) {
+            self.binary.get_or_insert_default().running.push(name.to_owned());
         }
+    }
+
+    /// Nothing more comes, because the time was up.
+    pub(crate) fn killed(&mut self) {
+        self.died();
     }
 
     /// `success` is the exit status of cargo: a failure that no line told of (code that
@@ -76,6 +86,7 @@ impl Parser {
 
     fn test(&mut self, name: &str, outcome: &str) {
         let binary = self.binary.get_or_insert_default();
+        binary.running.retain(|running| running != name);
         if outcome.starts_with("FAILED") {
             binary.failed.push(named(&binary.full(name), "failed, see above"));
         } else if let Some(rest) = outcome.strip_prefix("ignored") {
@@ -95,7 +106,7 @@ impl Parser {
         self.summary.ignored.append(&mut binary.ignored);
     }
 
-    /// cargo says that the binary failed: news only if it gave no result line.
+    /// The binary failed, or was killed: news only if it gave no result line.
     fn died(&mut self) {
         let Some(binary) = &mut self.binary else { return };
         if binary.settled {
@@ -103,7 +114,11 @@ impl Parser {
         }
         binary.settled = true;
         self.summary.failed.append(&mut binary.failed);
-        self.summary.failed.push(named(&binary.name, "ended without a test result"));
+        let why = match binary.running.join(", ") {
+            none if none.is_empty() => "ended without a test result".to_owned(),
+            running => format!("ended without a test result, in {running}"),
+        };
+        self.summary.failed.push(named(&binary.name, &why));
     }
 
     /// The next binary begins, or there is none: one that gave no result and did not
@@ -152,6 +167,11 @@ fn heading(line: &str) -> Option<String> {
 fn test_line(line: &str) -> Option<(&str, &str)> {
     let (name, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
     Some((name.strip_suffix(" - should panic").unwrap_or(name), outcome))
+}
+
+/// `test a::b has been running for over 60 seconds` → `a::b`.
+fn takes_long(line: &str) -> Option<&str> {
+    Some(line.strip_prefix("test ")?.split_once(" has been running for over ")?.0)
 }
 
 /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`. A torn line may have text before.
@@ -243,6 +263,24 @@ test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let summary = summary(text, false);
         assert_eq!(summary.passed, 3);
         assert_eq!(summary.failed, [named("a", "ended without a test result")]);
+    }
+
+    #[test]
+    fn a_binary_that_hangs_is_one_failure_and_says_in_which_tests() {
+        let text = "
+     Running tests/a.rs (target/debug/deps/a-0123456789abcdef)
+running 3 tests
+test one ... ok
+test slow has been running for over 60 seconds
+test hangs::here has been running for over 60 seconds
+test slow ... ok
+";
+        let mut parser = Parser::default();
+        text.lines().for_each(|line| parser.line(line));
+        parser.killed();
+        let summary = parser.finish(false);
+        assert_eq!(summary.passed, 0);
+        assert_eq!(summary.failed, [named("a", "ended without a test result, in hangs::here")]);
     }
 
     #[test]

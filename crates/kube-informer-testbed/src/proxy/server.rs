@@ -205,8 +205,12 @@ impl Server {
             let open = lock(&self.connections);
             connections.iter().all(|id| !open.contains_key(id))
         };
-        // The sender is in `self`: this never fails.
-        let _ = self.count.subscribe().wait_for(|_| gone()).await;
+        let mut counts = self.count.subscribe();
+        // Not `wait_for`: it asks while it holds the count, which is set by those who hold the connections.
+        while !gone() {
+            // The sender is in `self`: this never fails.
+            let _ = counts.changed().await;
+        }
     }
 
     fn register(self: &Arc<Self>) -> Registered {
@@ -228,9 +232,8 @@ impl Drop for Registered {
     fn drop(&mut self) {
         let mut open = lock(&self.server.connections);
         open.remove(&self.connection.id);
-        let count = open.len();
-        drop(open);
-        self.server.count.send_replace(count);
+        // While it is locked: of two that go, the later one says how many are left.
+        self.server.count.send_replace(open.len());
     }
 }
 

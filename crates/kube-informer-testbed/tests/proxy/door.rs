@@ -79,3 +79,31 @@ async fn connections_are_counted_and_can_be_awaited() {
     assert_eq!(soon(proxy.cut_open(Match::watch())).await, 1);
     assert_eq!(proxy.connections(), 0);
 }
+
+/// Watched from another thread: where threads wait for each other, no deadline of theirs is looked at.
+#[test]
+fn who_waits_for_connections_to_go_does_not_stop_those_that_come_and_go() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let (_upstream, proxy, client) = Upstream::proxied().await;
+            let port = proxy.port();
+            let mut comers = tokio::task::JoinSet::new();
+            for _ in 0..4 {
+                comers.spawn(async move {
+                    loop {
+                        drop(TcpStream::connect(("127.0.0.1", port)).await);
+                    }
+                });
+            }
+            for _ in 0..300 {
+                let _open = watch(&client, WATCH, Format::Json).await;
+                proxy.cut_open(Match::watch()).await;
+            }
+            comers.shutdown().await;
+        });
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(60)).expect("everyone waits for someone");
+}

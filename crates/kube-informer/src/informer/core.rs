@@ -15,7 +15,7 @@ use super::spec::Spec;
 use super::wait::moment;
 use crate::cache::{self, Cache};
 use crate::connect::Connection;
-use crate::encoding::Encoding;
+use crate::encoding::{Codec, Encoding, ServerVersion};
 use crate::object::{Intake, ViewBudget};
 use crate::queue::{self, Gauge};
 use crate::reflector::backoff::Backoff;
@@ -189,11 +189,7 @@ impl Core {
         let encoding = match self.spec.encoding {
             Some(encoding) => encoding,
             // What is in no table needs no version.
-            None if self.spec.encoding(Some(crate::encoding::ServerVersion { major: 1, minor: 0 }))
-                == Encoding::Json =>
-            {
-                Encoding::Json
-            }
+            None if !self.spec.may_be_protobuf() => Encoding::Json,
             None => self.spec.encoding(self.server_version(scope, connection, settings).await),
         };
         self.board.encoding(encoding);
@@ -203,7 +199,7 @@ impl Core {
         Some((intake(Encoding::Json)?, protobuf))
     }
 
-    fn intake(&self, codec: crate::encoding::Codec) -> Intake {
+    fn intake(&self, codec: Codec) -> Intake {
         // Each scope has its own; together they keep what was allowed.
         let views = match self.views {
             ViewBudget::Recent(bytes) => ViewBudget::Recent(bytes / self.spec.targets().len().max(1)),
@@ -217,7 +213,7 @@ impl Core {
         scope: usize,
         connection: &Connection,
         settings: &Settings,
-    ) -> Option<crate::encoding::ServerVersion> {
+    ) -> Option<ServerVersion> {
         let mut backoff = Backoff::new(settings.backoff);
         let mut failures = 0;
         loop {

@@ -71,7 +71,7 @@ impl Spec {
             return Some(format!("{name:?} is not a name that an object or a namespace can have"));
         }
         let codec = |encoding| self.codec(encoding).err();
-        let encodings = [Some(Encoding::Json), self.protobuf_is_possible().then_some(Encoding::Protobuf)];
+        let encodings = [Some(Encoding::Json), self.may_be_protobuf().then_some(Encoding::Protobuf)];
         encodings.into_iter().flatten().find_map(codec).map(|error| error.to_string())
     }
 
@@ -127,7 +127,8 @@ impl Spec {
         Codec::new(encoding, &api_version, kind, self.rules.clone())
     }
 
-    fn protobuf_is_possible(&self) -> bool {
+    /// Whether there is a server that may be asked for protobuf.
+    pub(crate) fn may_be_protobuf(&self) -> bool {
         self.encoding == Some(Encoding::Protobuf)
             || self.encoding.is_none()
                 && self.encoding(Some(ServerVersion { major: 1, minor: 0 })) == Encoding::Protobuf

@@ -158,6 +158,27 @@ async fn pod_informer_says_that_the_cache_is_not_synced_and_why() {
     example.until(" run");
 }
 
+#[tokio::test]
+async fn pod_informer_says_which_flag_is_wrong() {
+    let place = Place::embedded().await.unwrap();
+    for (arguments, says) in [
+        (["--rsync", "3"], "there is no flag --rsync"),
+        (["--resync", "-1"], "--resync takes a number of seconds, not \"-1\""),
+        (["--resync", "soon"], "--resync takes a number of seconds, not \"soon\""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, place.kubeconfig()).unwrap();
+        let output = Command::new(built("pod_informer"))
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(says), "{error}");
+    }
+}
+
 async fn dynamic_informer_tells_of_any_resource(place: Place) -> Result<()> {
     let example = Example::run("dynamic_informer", &["cm"], &place);
     example.until("objects of configmaps are in the cache");
