@@ -34,6 +34,7 @@ mod intern;
 mod pack;
 
 // What was decoded of it, while that is worth its memory.
+mod lent;
 mod views;
 
 pub use crate::encoding::ObjectKey;
@@ -41,6 +42,7 @@ pub(crate) use by_key::ByKey;
 pub use identity::{KeyRef, Uid, Version};
 pub use intake::{Intake, IntakeStats};
 pub use intern::{Labels, OwnerRef};
+pub use lent::{Borrowed, View};
 pub use pack::{Packing, UnpackError};
 pub use views::ViewBudget;
 
@@ -314,8 +316,14 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Object<K> {
     ///
     /// Where the object does not fit the type.
     pub fn view(&self) -> Result<Arc<K>, ViewError> {
+        self.view_as()
+    }
+}
+
+impl<K> Object<K> {
+    fn view_as<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<T>, ViewError> {
         let Shared { codec, views } = &*self.inner.shared;
-        let weight = |_: &K| weight::<K>(codec.encoding(), self.inner.packed.plain_len());
+        let weight = |_: &T| weight::<T>(codec.encoding(), self.inner.packed.plain_len());
         views.get_or_decode(&self.inner.slot, weight, || self.read(|stored| stored.view())?)
     }
 }

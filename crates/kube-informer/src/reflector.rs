@@ -65,8 +65,14 @@ pub(crate) mod transport;
 
 /// Where what is learned goes.
 pub(crate) trait Sink: Send {
-    /// Takes a change. An error ends the reflector: nobody is interested any more.
+    /// Takes a change, which may wait for others that come with it. An error ends the reflector: nobody is interested any
+    /// more.
     fn deliver(&mut self, delta: Delta) -> impl Future<Output = Result<(), Gone>> + Send;
+
+    /// Nothing more comes for now: what was taken is not to wait any longer.
+    fn flush(&mut self) -> impl Future<Output = Result<(), Gone>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// What is known of an object.
     fn current(&self, key: KeyRef<'_>) -> Option<Object>;
@@ -335,6 +341,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 *next
             }
         };
+        if !matches!(self.state, State::Watching { .. }) {
+            self.sink.flush().await?;
+        }
         // Of an open watch it is told when there is a pause, or much.
         self.received(!matches!(self.state, State::Streaming { .. } | State::Watching { .. }));
         if !matches!(self.state, State::Begin { .. } | State::Streaming { .. } | State::Listing { .. }) {

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::cache::Index;
 use kube_informer::factory::{Factory, InformerBuilder};
 use kube_informer::informer::{Event, Informer, Scope};
-use kube_informer::object::{Object, ViewBudget};
+use kube_informer::object::{Borrowed, Object, ViewBudget};
 use kube_informer::resource::Resource;
 use kube_informer_bench_sync::reads::Reads;
 use kube_informer_bench_sync::seen::Seen;
@@ -76,7 +76,7 @@ async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
         indexed: Box::new(move |node| {
             some.list().index(NODE, node).map_or(0, |found| found.iter().map(|pod| containers(&pod)).sum())
         }),
-        list: Box::new(move |()| all.list().iter().map(|pod| containers(&pod)).sum()),
+        list: Box::new(move |()| all.list().each().map(looked).sum()),
     };
     Ok(Contestant { objects: snapshot.len(), seen, reads: Some(reads) })
 }
@@ -165,6 +165,10 @@ async fn synced<K: Send + 'static>(
 fn metadata<K>(object: &Object<K>) -> usize {
     let version = usize::from(object.version().number().is_some());
     object.namespace().len() + object.name().len() + version + object.labels().len()
+}
+
+fn looked(pod: Borrowed<'_, Pod>) -> usize {
+    pod.look().map_or(0, |pod| pods::containers(&pod))
 }
 
 fn containers(pod: &Object<Pod>) -> usize {

@@ -16,7 +16,7 @@ use super::selector::{ParseSelectorError, Selector};
 use super::state::{self, State};
 use super::store::Ids;
 use super::tree;
-use crate::object::{Object, OwnerRef, Uid};
+use crate::object::{Borrowed, Object, OwnerRef, Uid};
 
 /// A question about one state of the cache. Conditions are joined: an object must meet all of them.
 ///
@@ -113,6 +113,27 @@ impl<K> Query<K> {
             state: Arc::clone(&self.state),
             view: PhantomData,
         }
+    }
+
+    /// The objects, lent: for those who read many. Nothing is counted or locked on the way to them.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube_informer::informer::Informer;
+    /// # fn images(pods: &Informer<Pod>) -> usize {
+    /// let all = pods.list();
+    /// // With all views kept, these are lent, too.
+    /// let pods = all.each().filter_map(|pod| pod.look().ok());
+    /// pods.map(|pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len())).sum()
+    /// # }
+    /// ```
+    pub fn each(&self) -> impl Iterator<Item = Borrowed<'_, K>> {
+        let Plan { ids, places, rest } = self.plan();
+        let state = &*self.state;
+        let objects = ids.iter(places).filter_map(|(id, ())| state.store.get(id));
+        objects
+            .filter(move |object| rest.iter().all(|condition| condition.is_met(object, state)))
+            .map(Borrowed::new)
     }
 
     /// The same question, the objects seen as another type.

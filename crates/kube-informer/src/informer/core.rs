@@ -134,8 +134,8 @@ impl Core {
 
     /// What applies changes, to be called by hand.
     #[cfg(test)]
-    pub(super) fn take_pump(&self) -> Option<Pump> {
-        lock(&self.idle).take().map(|idle| idle.pump)
+    pub(super) fn take_applier(&self) -> Option<Arc<super::pump::Applier>> {
+        lock(&self.idle).take().map(|idle| idle.pump.applier())
     }
 
     /// Begins to list and watch. Once: later calls do nothing.
@@ -154,6 +154,7 @@ impl Core {
             return;
         }
         self.board.started();
+        let applier = pump.applier();
         let alarm = Alarm(Arc::clone(self));
         tasks.push(Task::spawn(&self.runtime, async move {
             pump.run(&alarm.0).await;
@@ -166,7 +167,8 @@ impl Core {
                 namespace = namespace.as_deref().unwrap_or_default()
             );
             let alarm = Alarm(Arc::clone(self));
-            let sink = ScopeSink::new(Arc::clone(self), number, namespace, sender.clone());
+            let sink =
+                ScopeSink::new(Arc::clone(self), number, namespace, Arc::clone(&applier), sender.clone());
             let (connection, server, settings) = (connection.clone(), Arc::clone(server), settings.clone());
             let run = async move {
                 let intakes = alarm.0.intakes(number, &connection, &settings).await;

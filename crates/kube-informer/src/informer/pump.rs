@@ -1,6 +1,11 @@
-//! From the reflectors to the cache: what they learned waits in a queue, and is applied in batches.
+//! From the reflectors to the cache, in batches.
+//!
+//! Single changes are applied by the reflector that learned them, where nothing else waits: to wake somebody else for it
+//! would cost more than to do it. Lists go through a queue, and whatever comes while something waits there: a reflector
+//! never stands still for long.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::core::Core;
 use crate::cache::{Change, Stays, Writer};
@@ -25,8 +30,21 @@ impl Item {
 /// Applies what waits.
 #[derive(Debug)]
 pub(super) struct Pump {
-    writer: Writer,
+    applier: Arc<Applier>,
     receiver: Receiver<Item>,
+}
+
+/// Applies what was learned: one batch after the other, whoever brings it.
+#[derive(Debug)]
+pub(super) struct Applier {
+    turn: Mutex<Turn>,
+    /// How many items were put into the queue, and are not applied.
+    queued: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Turn {
+    writer: Writer,
     /// Scopes whose first list was applied.
     synced: Vec<usize>,
 }
@@ -34,25 +52,54 @@ pub(super) struct Pump {
 /// More changes at once would only make those wait who are told.
 const MOST: usize = 512;
 
+/// So many single changes are applied together, and no more bytes of them than this.
+const TOGETHER: usize = 64;
+const TOGETHER_BYTES: usize = 1 << 20;
+
 impl Pump {
     pub(super) fn new(writer: Writer, receiver: Receiver<Item>) -> Self {
-        Self { writer, receiver, synced: Vec::new() }
+        let turn = Mutex::new(Turn { writer, synced: Vec::new() });
+        Self { applier: Arc::new(Applier { turn, queued: AtomicUsize::new(0) }), receiver }
+    }
+
+    pub(super) fn applier(&self) -> Arc<Applier> {
+        Arc::clone(&self.applier)
     }
 
     /// Runs until nothing can come any more.
     pub(super) async fn run(mut self, core: &Core) {
         loop {
             let batch = self.receiver.batch(MOST).await;
-            if batch.is_empty() {
+            let count = batch.len();
+            if count == 0 {
                 return;
             }
-            self.apply(core, batch);
+            self.applier.apply(core, batch);
+            self.applier.queued.fetch_sub(count, Ordering::Release);
             // Those who were told may be on the same thread.
             tokio::task::yield_now().await;
         }
     }
+}
 
-    pub(super) fn apply(&mut self, core: &Core, batch: Vec<Item>) {
+impl Applier {
+    pub(super) fn apply(&self, core: &Core, batch: Vec<Item>) {
+        self.turn().apply(core, batch);
+    }
+
+    /// Whether whatever was put into the queue is applied.
+    fn is_idle(&self) -> bool {
+        self.queued.load(Ordering::Acquire) == 0
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        // After a panic, health says that nothing works any more.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    fn apply(&mut self, core: &Core, batch: Vec<Item>) {
         let mut changes = Vec::with_capacity(batch.len());
         let mut bookmarks = 0;
         for Item { scope, namespace, delta } in batch {
@@ -103,7 +150,12 @@ pub(super) struct ScopeSink {
     core: Arc<Core>,
     scope: usize,
     namespace: Option<Arc<str>>,
+    applier: Arc<Applier>,
     sender: Sender<Item>,
+    /// Single changes that came together.
+    waiting: Vec<Item>,
+    /// Their bytes.
+    weight: usize,
 }
 
 impl ScopeSink {
@@ -111,17 +163,50 @@ impl ScopeSink {
         core: Arc<Core>,
         scope: usize,
         namespace: Option<Arc<str>>,
+        applier: Arc<Applier>,
         sender: Sender<Item>,
     ) -> Self {
-        Self { core, scope, namespace, sender }
+        Self { core, scope, namespace, applier, sender, waiting: Vec::new(), weight: 0 }
+    }
+
+    async fn queue(&self, item: Item) -> Result<(), Gone> {
+        let bytes = weight(&item.delta);
+        // Before it can be taken out.
+        self.applier.queued.fetch_add(1, Ordering::Relaxed);
+        self.sender.send(item, bytes).await.map_err(|_| Gone)
     }
 }
 
 impl Sink for ScopeSink {
     async fn deliver(&mut self, delta: Delta) -> Result<(), Gone> {
+        let is_single = !matches!(delta, Delta::Replace { .. } | Delta::Exchange(_));
         let bytes = weight(&delta);
         let item = Item::new(self.scope, self.namespace.clone(), delta);
-        self.sender.send(item, bytes).await.map_err(|_| Gone)
+        if !is_single {
+            self.flush().await?;
+            return self.queue(item).await;
+        }
+        self.waiting.push(item);
+        self.weight += bytes;
+        let is_much = self.waiting.len() >= TOGETHER || self.weight >= TOGETHER_BYTES;
+        if is_much { self.flush().await } else { Ok(()) }
+    }
+
+    async fn flush(&mut self) -> Result<(), Gone> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.weight = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        // What this one put into the queue before is applied, too, then: in order.
+        if self.applier.is_idle() {
+            self.applier.apply(&self.core, waiting);
+            return Ok(());
+        }
+        for item in waiting {
+            self.queue(item).await?;
+        }
+        Ok(())
     }
 
     fn current(&self, key: KeyRef<'_>) -> Option<Object> {

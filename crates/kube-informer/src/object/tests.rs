@@ -170,6 +170,24 @@ fn a_view_is_shared_by_all_who_hold_it() {
 }
 
 #[test]
+fn whoever_only_looks_sees_the_same_view_whatever_is_kept() {
+    for budget in [ViewBudget::None, ViewBudget::default(), ViewBudget::All] {
+        let mut intake = intake(Encoding::Json, Rules::default()).views(budget);
+        let object = intake.object(&document("web", "7", &[("k", "v")])).unwrap();
+        let typed: Object<ConfigMap> = object.cast();
+        for _ in 0..2 {
+            assert_eq!(typed.look().unwrap().data.as_ref().unwrap()["k"], "v");
+        }
+        let borrowed = Borrowed::<ConfigMap>::new(&object);
+        assert_eq!((borrowed.name(), borrowed.look().unwrap().data.as_ref().unwrap().len()), ("web", 1));
+        assert!(borrowed.to_object().is_same(&object));
+        let decodes = object.inner.shared.views.stats().decodes;
+        assert_eq!(decodes, if budget == ViewBudget::None { 3 } else { 1 });
+        assert!(object.cast::<Vec<u8>>().look().is_err());
+    }
+}
+
+#[test]
 fn an_object_that_does_not_fit_a_type_is_an_object_all_the_same() {
     #[derive(Debug, Deserialize)]
     struct Wrong {

@@ -15,7 +15,8 @@
 //! of those than views that are held, or a small constant.
 //!
 //! Decoding takes place outside of all locks: it may panic, fail, take its time, or read other views. If two threads
-//! decode the same view at once, the first to finish gives the view to both. A hit takes no lock but the view's own.
+//! decode the same view at once, the first to finish gives the view to both. A hit takes no lock but the view's own; what
+//! [`ViewBudget::All`] keeps can be lent, for which nothing is locked, counted or written.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,7 +96,7 @@ impl Views {
         self.counters.decoded();
 
         let limit = match self.budget {
-            ViewBudget::All => return Ok(cell.keep_or_get(view, weight)),
+            ViewBudget::All => return Ok(cell.pin(view, weight)),
             ViewBudget::Recent(limit) if weight <= limit => Some(limit),
             ViewBudget::Recent(_) | ViewBudget::None => None,
         };
@@ -116,6 +117,11 @@ impl Views {
         }
         drop(ring);
         Ok(view)
+    }
+
+    /// The view of the object that the slot belongs to, if it is kept as long as the slot is.
+    pub(crate) fn lend<'a, T: 'static>(&self, slot: &'a Slot) -> Option<&'a T> {
+        slot.pinned()
     }
 
     pub(crate) fn stats(&self) -> ViewStats {

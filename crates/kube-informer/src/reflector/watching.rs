@@ -71,6 +71,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 return Ok(State::Watching { watch });
             }
         };
+        if !matches!(heard, Heard::Frame(WatchFrame::Object { .. })) {
+            self.sink.flush().await?;
+        }
         let works = match &heard {
             Heard::Frame(frame) => !matches!(frame, WatchFrame::Error(_)),
             Heard::Silence => until < suspicious,

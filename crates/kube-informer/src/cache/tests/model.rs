@@ -271,6 +271,8 @@ fn check(snapshot: &Snapshot, model: &Model) {
                     .map(|(key, _)| format!("{}/{}", key.0, key.1))
                     .collect();
                 assert_eq!(keys(&narrowed), expected);
+                let lent: Vec<String> = narrowed.each().map(|object| object.key().to_string()).collect();
+                assert_eq!(lent, expected);
                 assert_eq!(narrowed.count(), expected.len());
             }
         }

@@ -8,7 +8,7 @@ use futures_core::Stream;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::super::core::Core;
-use super::super::pump::{Item, Pump};
+use super::super::pump::{Applier, Item};
 use super::super::spec::Spec;
 use super::super::{Event, Events, Informer, Scope};
 use crate::encoding::Encoding;
@@ -19,7 +19,7 @@ use crate::resource::Resource;
 /// Writes pods of the namespace `d`.
 pub(super) struct Hand {
     core: Arc<Core>,
-    pump: Pump,
+    applier: Arc<Applier>,
     intake: Intake,
     namespace: Option<Arc<str>>,
 }
@@ -30,8 +30,8 @@ impl Hand {
         let spec = Spec::new(Resource::of::<Pod>(), scope);
         let intake = Intake::new(spec.codec(Encoding::Json).unwrap());
         let core = Core::new("pods".into(), spec, ViewBudget::default(), tokio::runtime::Handle::current());
-        let pump = core.take_pump().unwrap();
-        Self { core, pump, intake, namespace }
+        let applier = core.take_applier().unwrap();
+        Self { core, applier, intake, namespace }
     }
 
     pub(super) fn informer(&self) -> Informer {
@@ -71,7 +71,7 @@ impl Hand {
     }
 
     pub(super) fn apply(&mut self, delta: Delta) {
-        self.pump.apply(&self.core, vec![Item::new(0, self.namespace.clone(), delta)]);
+        self.applier.apply(&self.core, vec![Item::new(0, self.namespace.clone(), delta)]);
     }
 }
 

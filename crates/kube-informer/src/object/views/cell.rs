@@ -18,10 +18,15 @@ pub(super) struct Cell {
     kind: TypeId,
     /// Read since the ring last looked.
     used: AtomicBool,
+    /// A view that stays as long as the cell does, and its weight. It is lent without a lock.
+    pinned: OnceLock<(View, usize)>,
     state: Mutex<State>,
     next: OnceLock<Arc<Cell>>,
     counters: Arc<Counters>,
 }
+
+/// A view of any type.
+type View = Arc<dyn Any + Send + Sync>;
 
 enum State {
     // ## Empty => (Kept | Lent)
@@ -63,6 +68,13 @@ pub(super) fn whole_weight(weight: usize) -> usize {
 }
 
 impl Slot {
+    /// The view of this type, if it stays as long as the slot does.
+    pub(super) fn pinned<T: 'static>(&self) -> Option<&T> {
+        let kind = TypeId::of::<T>();
+        let mut cells = std::iter::successors(self.first.get(), |cell| cell.next.get());
+        cells.find(|cell| cell.kind == kind)?.pinned()
+    }
+
     /// The cell for views of this type.
     pub(super) fn cell<T: 'static>(&self, counters: &Arc<Counters>) -> &Arc<Cell> {
         let kind = TypeId::of::<T>();
@@ -82,7 +94,7 @@ impl Slot {
     /// Whether any cell refers to a view, alive or not.
     pub(super) fn pins_memory(&self) -> bool {
         std::iter::successors(self.first.get(), |cell| cell.next.get())
-            .any(|cell| !matches!(*cell.lock(), State::Empty))
+            .any(|cell| cell.pinned.get().is_some() || !matches!(*cell.lock(), State::Empty))
     }
 }
 
@@ -107,6 +119,7 @@ impl Cell {
         Self {
             kind,
             used: AtomicBool::new(false),
+            pinned: OnceLock::new(),
             state: Mutex::new(State::Empty),
             next: OnceLock::new(),
             counters,
@@ -115,6 +128,9 @@ impl Cell {
 
     /// The view, if it is kept or someone holds it.
     pub(super) fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        if let Some((view, _)) = self.pinned.get() {
+            return Arc::clone(view).downcast().ok();
+        }
         let view = match &*self.lock() {
             State::Empty => return None,
             State::Kept { view, .. } => Arc::clone(view),
@@ -125,6 +141,24 @@ impl Cell {
             self.used.store(true, Ordering::Relaxed);
         }
         view.downcast().ok()
+    }
+
+    fn pinned<T: 'static>(&self) -> Option<&T> {
+        self.pinned.get()?.0.downcast_ref()
+    }
+
+    /// Keeps the view for good; or gives the one that is there.
+    pub(super) fn pin<T: Send + Sync + 'static>(&self, view: Arc<T>, weight: usize) -> Arc<T> {
+        let mut is_new = false;
+        let (there, _) = self.pinned.get_or_init(|| {
+            is_new = true;
+            (Arc::clone(&view) as View, weight)
+        });
+        if is_new {
+            self.counters.kept_bytes.fetch_add(weight, Ordering::Relaxed);
+            self.counters.kept_views.fetch_add(1, Ordering::Relaxed);
+        }
+        Arc::clone(there).downcast().unwrap_or(view)
     }
 
     /// Keeps the view; or gives the one that is there.
@@ -154,6 +188,12 @@ impl Cell {
 
     /// Keeps the view no longer.
     pub(super) fn release(&self) -> Released {
+        if let Some((_, weight)) = self.pinned.get() {
+            // Its slot goes, and the cell with it.
+            self.counters.kept_bytes.fetch_sub(*weight, Ordering::Relaxed);
+            self.counters.kept_views.fetch_sub(1, Ordering::Relaxed);
+            return Released::Nothing;
+        }
         let mut state = self.lock();
         let State::Kept { view, weight } = std::mem::replace(&mut *state, State::Empty) else {
             return Released::Nothing;

@@ -121,6 +121,19 @@ fn with_all_every_view_is_kept_as_long_as_its_slot() {
 }
 
 #[test]
+fn only_what_stays_as_long_as_its_slot_is_lent() {
+    for budget in [ViewBudget::None, ViewBudget::default(), ViewBudget::All] {
+        let (views, slot) = (Views::new(budget), Slot::default());
+        assert_eq!(views.lend::<u64>(&slot), None);
+        let shared = view(&views, &slot, 7);
+        let lent = views.lend::<u64>(&slot);
+        assert_eq!(lent.is_some(), budget == ViewBudget::All);
+        assert!(lent.is_none_or(|lent| std::ptr::eq(lent, &*shared)));
+        assert_eq!(views.lend::<String>(&slot), None, "of another type there is none");
+    }
+}
+
+#[test]
 fn a_dropped_slot_lets_go_of_its_views_at_once() {
     for budget in [ViewBudget::default(), ViewBudget::All] {
         let (views, slot) = (Views::new(budget), Slot::default());

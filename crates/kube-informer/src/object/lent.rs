@@ -1,0 +1,115 @@
+//! Views and objects that are lent, not shared: nothing is counted, locked or written to get one.
+//!
+//! For those who read everything all the time: to count references costs more than to read, where the objects are too
+//! many for the processor's caches.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::Object;
+use crate::encoding::ViewError;
+
+/// A view, lent by its object where that keeps it ([`ViewBudget::All`](super::ViewBudget::All)), and shared otherwise.
+#[derive(Debug, Clone)]
+pub struct View<'a, K>(Kept<'a, K>);
+
+#[derive(Debug)]
+enum Kept<'a, K> {
+    ByItsObject(&'a K),
+    Here(Arc<K>),
+}
+
+impl<K> Clone for Kept<'_, K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::ByItsObject(view) => Self::ByItsObject(view),
+            Self::Here(view) => Self::Here(Arc::clone(view)),
+        }
+    }
+}
+
+impl<K> Deref for View<'_, K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        match &self.0 {
+            Kept::ByItsObject(view) => view,
+            Kept::Here(view) => view,
+        }
+    }
+}
+
+impl<K: DeserializeOwned + Send + Sync + 'static> Object<K> {
+    /// The object as a `K`, as [`view`](Self::view) gives it, for as long as the object is borrowed.
+    ///
+    /// # Errors
+    ///
+    /// Where the object does not fit the type.
+    pub fn look(&self) -> Result<View<'_, K>, ViewError> {
+        self.look_as()
+    }
+}
+
+impl<K> Object<K> {
+    fn look_as<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<View<'_, T>, ViewError> {
+        match self.inner.shared.views.lend(&self.inner.slot) {
+            Some(view) => Ok(View(Kept::ByItsObject(view))),
+            None => self.view_as().map(|view| View(Kept::Here(view))),
+        }
+    }
+}
+
+/// An object that a [`Query`](crate::cache::Query) lends, seen as a `K`. Its metadata is what it dereferences to.
+pub struct Borrowed<'a, K> {
+    object: &'a Object,
+    view: PhantomData<fn() -> K>,
+}
+
+impl<'a, K> Borrowed<'a, K> {
+    pub(crate) fn new(object: &'a Object) -> Self {
+        Self { object, view: PhantomData }
+    }
+
+    /// The object itself, to be kept.
+    #[must_use]
+    pub fn to_object(self) -> Object<K> {
+        self.object.cast()
+    }
+}
+
+impl<'a, K: DeserializeOwned + Send + Sync + 'static> Borrowed<'a, K> {
+    /// The object as a `K`.
+    ///
+    /// # Errors
+    ///
+    /// Where the object does not fit the type.
+    pub fn look(self) -> Result<View<'a, K>, ViewError> {
+        self.object.look_as()
+    }
+}
+
+impl<K> Deref for Borrowed<'_, K> {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        self.object
+    }
+}
+
+impl<K> Clone for Borrowed<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Borrowed<'_, K> {}
+
+impl<K> fmt::Debug for Borrowed<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.object.fmt(f)
+    }
+}
