@@ -379,6 +379,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.intakes.of(encoding).update(bytes, |key| sink.current(key))
     }
 
+    /// The same, for what may not last.
+    fn make_fresh(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<Object, DecodeError> {
+        let sink = &self.sink;
+        self.intakes.of(encoding).fresh(bytes, |key| sink.current(key))
+    }
+
     /// Tells what came, if it is much, or in any case.
     fn received(&mut self, in_any_case: bool) {
         if (in_any_case && self.traffic != Traffic::default()) || self.traffic.bytes >= TOLD_AT {

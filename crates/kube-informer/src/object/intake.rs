@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::intern::Interners;
-use super::pack::Packer;
+use super::pack::{Packed, Packer};
 use super::views::Views;
 use super::{Inner, KeyRef, Object, Packing, Shared, ViewBudget};
 use crate::encoding::{Codec, DecodeError};
@@ -125,6 +125,39 @@ impl Intake {
         bytes: &[u8],
         previous: impl FnOnce(KeyRef<'_>) -> Option<Object<K>>,
     ) -> Result<Object, DecodeError> {
+        self.make(bytes, |packer, key, plain| match previous(key) {
+            Some(previous) => packer.pack_update(&previous.inner.packed, plain),
+            None => packer.pack(plain),
+        })
+    }
+
+    /// Makes an object of which a previous version may be known, and which may soon be followed by the next one: its bytes
+    /// are kept as they are. What lasts is to be [packed](Self::pack).
+    ///
+    /// # Errors
+    ///
+    /// Where the bytes are not such an object; see [`Codec::ingest`].
+    pub fn fresh<K>(
+        &mut self,
+        bytes: &[u8],
+        previous: impl FnOnce(KeyRef<'_>) -> Option<Object<K>>,
+    ) -> Result<Object, DecodeError> {
+        self.make(bytes, |packer, key, plain| {
+            packer.keep(previous(key).as_ref().map(|previous| &previous.inner.packed), plain)
+        })
+    }
+
+    /// The same object, packed; `None` if it is packed, or best left as it is.
+    pub fn pack<K>(&mut self, object: &Object<K>) -> Option<Object<K>> {
+        let packed = self.packer.pack_later(&object.inner.packed)?;
+        Some(object.packed_as(packed))
+    }
+
+    fn make(
+        &mut self,
+        bytes: &[u8],
+        pack: impl FnOnce(&mut Packer, KeyRef<'_>, &[u8]) -> Packed,
+    ) -> Result<Object, DecodeError> {
         let metadata = match self.shared.codec.ingest(bytes, &mut self.stored) {
             Ok(metadata) => metadata,
             Err(error) => {
@@ -132,10 +165,8 @@ impl Intake {
                 return Err(error);
             }
         };
-        let packed = match previous(KeyRef { namespace: &metadata.namespace, name: &metadata.name }) {
-            Some(previous) => self.packer.pack_update(&previous.inner.packed, &self.stored),
-            None => self.packer.pack(&self.stored),
-        };
+        let key = KeyRef { namespace: &metadata.namespace, name: &metadata.name };
+        let packed = pack(&mut self.packer, key, &self.stored);
         let inner = Inner {
             namespace: self.interners.namespace(&metadata.namespace),
             name: metadata.name.as_ref().into(),
@@ -164,21 +195,8 @@ impl Intake {
     /// The same object, kept smaller; `None` if it is best left as it is. Worth to be tried with every kept object after
     /// [`IntakeStats::dictionary`] has changed.
     pub fn repack<K>(&mut self, object: &Object<K>) -> Option<Object<K>> {
-        let inner = &object.inner;
-        let packed = self.packer.repack(&inner.packed)?;
-        Some(Object::of(Inner {
-            namespace: Arc::clone(&inner.namespace),
-            name: inner.name.clone(),
-            uid: inner.uid.clone(),
-            version: inner.version.clone(),
-            labels: Arc::clone(&inner.labels),
-            owners: Arc::clone(&inner.owners),
-            writers: inner.writers.clone(),
-            shared: Arc::clone(&inner.shared),
-            packed,
-            slot: Default::default(),
-            ..**inner
-        }))
+        let packed = self.packer.repack(&object.inner.packed)?;
+        Some(object.packed_as(packed))
     }
 
     /// What it has done so far.
@@ -202,6 +220,26 @@ impl Intake {
             kept_views: views.kept_views,
             kept_view_bytes: views.kept_bytes,
         }
+    }
+}
+
+impl<K> Object<K> {
+    /// The same object, its bytes kept in another way.
+    fn packed_as(&self, packed: Packed) -> Self {
+        let inner = &self.inner;
+        Self::of(Inner {
+            namespace: Arc::clone(&inner.namespace),
+            name: inner.name.clone(),
+            uid: inner.uid.clone(),
+            version: inner.version.clone(),
+            labels: Arc::clone(&inner.labels),
+            owners: Arc::clone(&inner.owners),
+            writers: inner.writers.clone(),
+            shared: Arc::clone(&inner.shared),
+            packed,
+            slot: Default::default(),
+            ..**inner
+        })
     }
 }
 

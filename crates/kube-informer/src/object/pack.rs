@@ -119,19 +119,16 @@ struct Active {
 }
 
 enum How {
-    Plain,
-    /// A frame of its own.
-    Zstd {
-        plain_len: u32,
-        dictionary: Arc<Dictionary>,
+    Plain {
+        /// What its previous version was told from, as it may be itself.
+        kin: Option<Arc<Frame>>,
     },
+    /// A frame of its own.
+    Zstd { plain_len: u32, dictionary: Arc<Dictionary> },
     /// A frame that others may refer to.
     Shared(Arc<Frame>),
     /// What tells it from another one.
-    Kin {
-        plain_len: u32,
-        base: Arc<Frame>,
-    },
+    Kin { plain_len: u32, base: Arc<Frame> },
 }
 
 /// Objects smaller than this stay plain: the allocation costs as much.
@@ -171,6 +168,25 @@ impl Packer {
             active.prepare_update(previous);
         }
         self.pack(plain)
+    }
+
+    /// The bytes of a new version of an object as they came, to be [packed later](Self::pack_later): it may not last.
+    pub(crate) fn keep(&mut self, previous: Option<&Packed>, plain: &[u8]) -> Packed {
+        match &self.state {
+            State::Off => Packed::plain(plain),
+            // They are samples.
+            State::Sampling(_) => self.pack(plain),
+            State::Packing(active) => {
+                let kin = previous.and_then(|previous| active.base_of(previous)).cloned();
+                Packed { bytes: plain.into(), how: How::Plain { kin } }
+            }
+        }
+    }
+
+    /// What was kept as it came, packed; `None` if it is best left as it is.
+    pub(crate) fn pack_later(&mut self, kept: &Packed) -> Option<Packed> {
+        let (How::Plain { .. }, State::Packing(_)) = (&kept.how, &self.state) else { return None };
+        Some(self.pack_update(kept, &kept.bytes)).filter(|packed| !packed.is_plain())
     }
 
     /// Says that no more objects are to be expected soon: trains the first dictionary with the samples that there
@@ -290,8 +306,18 @@ impl Active {
     /// Takes up the base of an object's previous version, if others need that base in any case. But a previous version
     /// that nothing else needs must not become a base: it is about to go.
     fn prepare_update(&mut self, previous: &Packed) {
+        match self.base_of(previous) {
+            Some(base) => self.kin.resume(&Arc::clone(base)),
+            None if previous.is_plain() => {}
+            None if self.kin.is_packed_as(previous.bytes()) => self.kin.forget(),
+            None => {}
+        }
+    }
+
+    /// What a new version of this object may be told from.
+    fn base_of<'a>(&self, previous: &'a Packed) -> Option<&'a Arc<Frame>> {
         let base = match &previous.how {
-            How::Plain => return,
+            How::Plain { kin } => kin.as_ref(),
             How::Kin { base, .. } => Some(base),
             How::Shared(base) if Arc::strong_count(base) > 1 + usize::from(self.kin.holds(base)) => {
                 Some(base)
@@ -299,11 +325,7 @@ impl Active {
             How::Shared(_) | How::Zstd { .. } => None,
         };
         // To be told from a base of an older dictionary would keep that dictionary for ever.
-        match base.filter(|base| base.generation() == self.encoder.generation()) {
-            Some(base) => self.kin.resume(base),
-            None if self.kin.is_packed_as(previous.bytes()) => self.kin.forget(),
-            None => {}
-        }
+        base.filter(|base| base.generation() == self.encoder.generation())
     }
 
     /// Trains a new dictionary, and uses it if it is clearly better on the samples that were held out.
@@ -333,7 +355,7 @@ impl fmt::Debug for Packer {
 
 impl Packed {
     fn plain(plain: &[u8]) -> Self {
-        Self { bytes: plain.into(), how: How::Plain }
+        Self { bytes: plain.into(), how: How::Plain { kin: None } }
     }
 
     /// Lends the plain bytes. They are gone after the call; a call inside of a call is fine.
@@ -343,7 +365,7 @@ impl Packed {
     /// If the packed bytes were damaged; nothing is called then.
     pub(crate) fn unpack<R>(&self, f: impl FnOnce(&[u8]) -> R) -> Result<R, UnpackError> {
         match &self.how {
-            How::Plain => Ok(f(&self.bytes)),
+            How::Plain { .. } => Ok(f(&self.bytes)),
             How::Zstd { plain_len, dictionary } => scratch::with_buffer(|buffer| {
                 dictionary.decode(&self.bytes, *plain_len as usize, buffer)?;
                 Ok(f(buffer))
@@ -366,7 +388,7 @@ impl Packed {
     /// How many bytes there are to read.
     pub(crate) fn plain_len(&self) -> usize {
         match &self.how {
-            How::Plain => self.bytes.len(),
+            How::Plain { .. } => self.bytes.len(),
             How::Zstd { plain_len, .. } | How::Kin { plain_len, .. } => *plain_len as usize,
             How::Shared(frame) => frame.plain_len(),
         }
@@ -381,19 +403,19 @@ impl Packed {
     fn bytes(&self) -> &[u8] {
         match &self.how {
             How::Shared(frame) => frame.bytes(),
-            How::Plain | How::Zstd { .. } | How::Kin { .. } => &self.bytes,
+            How::Plain { .. } | How::Zstd { .. } | How::Kin { .. } => &self.bytes,
         }
     }
 
     /// Whether the bytes are kept as they came.
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.how, How::Plain)
+        matches!(self.how, How::Plain { .. })
     }
 
     /// The number of the dictionary; 0 for none.
     fn generation(&self) -> u32 {
         match &self.how {
-            How::Plain => 0,
+            How::Plain { .. } => 0,
             How::Zstd { dictionary, .. } => dictionary.generation(),
             How::Shared(base) | How::Kin { base, .. } => base.generation(),
         }

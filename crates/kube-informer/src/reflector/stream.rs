@@ -1,8 +1,11 @@
 //! The body of a watch or a list, as frames or items, with a deadline on silence.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use super::Traffic;
 use super::fault::{self, Fault};
@@ -55,6 +58,38 @@ pub(super) struct Watch {
     pub(super) events: u64,
     /// Whether the sink knows that it is open.
     pub(super) told: bool,
+    timer: Timer,
+}
+
+/// A deadline that is mostly moved, and seldom reached: it is only set when it comes, or comes earlier.
+struct Timer(Pin<Box<Sleep>>);
+
+impl Timer {
+    fn new() -> Self {
+        // Any time: it is set anew before it is waited for.
+        Self(Box::pin(sleep_until(Instant::now())))
+    }
+
+    /// What the future gives; `None` if that is not before the deadline.
+    async fn until<T>(&mut self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = std::pin::pin!(future);
+        if self.0.deadline() > deadline {
+            self.0.as_mut().reset(deadline);
+        }
+        poll_fn(|cx| {
+            if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(value));
+            }
+            while self.0.as_mut().poll(cx).is_ready() {
+                if self.0.deadline() >= deadline {
+                    return Poll::Ready(None);
+                }
+                self.0.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
 }
 
 /// What a watch has next.
@@ -87,7 +122,8 @@ impl Watch {
         timeout: Duration,
     ) -> Self {
         let (frames, heard) = (WatchFrames::new(encoding, limit), Instant::now());
-        Self { encoding, frames, body, opened: asked, began: asked, heard, timeout, events: 0, told: false }
+        let (events, told, timer) = (0, false, Timer::new());
+        Self { encoding, frames, body, opened: asked, began: asked, heard, timeout, events, told, timer }
     }
 
     /// What follows is a watch. Where there were events before, they were a list.
@@ -121,17 +157,17 @@ impl Watch {
             if *traffic != Traffic::default() {
                 return Heard::Pause;
             }
-            match timeout_at(deadline, self.body.chunk()).await {
-                Err(_) => return Heard::Silence,
-                Ok(Some(Ok(chunk))) => {
+            match self.timer.until(deadline, self.body.chunk()).await {
+                None => return Heard::Silence,
+                Some(Some(Ok(chunk))) => {
                     self.heard = Instant::now();
                     traffic.bytes += chunk.len() as u64;
                     self.frames.push(chunk);
                 }
-                Ok(Some(Err(failure))) => {
+                Some(Some(Err(failure))) => {
                     return Heard::Broke { fault: failure.into(), inside: self.finish().is_err() };
                 }
-                Ok(None) => {
+                Some(None) => {
                     return match self.finish() {
                         Ok(()) => Heard::End,
                         // What was on the way did not arrive, which is no end: the connection broke, and somebody on the

@@ -1,8 +1,13 @@
-//! What is held stays packed with the dictionary in use.
+//! What is held is packed, with the dictionary in use.
+//!
+//! What a watch tells of is kept as it came at first: whoever is told looks at it now, and much of it is replaced soon. The
+//! last of it stays so, up to a number of bytes; what has lasted is packed, many at a time.
 //!
 //! Dictionaries are trained out of the first objects, and again when objects have changed much: what was made before is
 //! kept larger than it need be, and keeps an old dictionary alive. It is made anew a few at a time, when the watch has
 //! nothing to say, or has been talking for long.
+
+use std::collections::VecDeque;
 
 use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Sink};
@@ -15,9 +20,18 @@ const AT_ONCE: usize = 256;
 /// watch has more to say.
 const EVENTS: u32 = 64;
 
+/// So many bytes of what came last are kept as they came; half of them after some were packed.
+const FRESH: usize = 1 << 20;
+
+/// What one object takes at least, whatever its bytes are.
+const BESIDE: usize = 512;
+
 /// What is to be looked at.
 #[derive(Default)]
 pub(super) struct Upkeep {
+    /// What came last, as it came.
+    fresh: VecDeque<Object>,
+    fresh_bytes: usize,
     left: std::vec::IntoIter<Object>,
     /// The numbers of the dictionaries that everything else was made with.
     dictionaries: Dictionaries,
@@ -36,7 +50,13 @@ impl Upkeep {
 
     /// Whether it has waited for long enough.
     pub(super) fn is_due(&self) -> bool {
-        self.is_waiting() && self.events >= EVENTS
+        self.is_waiting() && self.events >= EVENTS || self.fresh_bytes > FRESH
+    }
+
+    /// An object came, and is kept as it came.
+    pub(super) fn came(&mut self, object: &Object) {
+        self.fresh_bytes += object.size().0 + BESIDE;
+        self.fresh.push_back(object.clone());
     }
 
     /// Everything was listed: these objects, some of them before the dictionary that there is now.
@@ -65,7 +85,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     /// Makes some objects anew.
     pub(super) async fn upkeep_step(&mut self) -> Result<(), Gone> {
         self.upkeep.events = 0;
-        let mut smaller = Vec::new();
+        let mut smaller = self.pack_lasting();
         for object in self.upkeep.left.by_ref().take(AT_ONCE) {
             smaller.extend(self.intakes.of(object.encoding()).repack(&object));
         }
@@ -79,5 +99,23 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         // The reflector is not alone.
         tokio::task::yield_now().await;
         Ok(())
+    }
+
+    /// Packs what has lasted, if there is much of what came.
+    fn pack_lasting(&mut self) -> Vec<Object> {
+        let Upkeep { fresh, fresh_bytes, .. } = &mut self.upkeep;
+        let mut packed = Vec::new();
+        if *fresh_bytes <= FRESH {
+            return packed;
+        }
+        while *fresh_bytes > FRESH / 2
+            && let Some(object) = fresh.pop_front()
+        {
+            *fresh_bytes = fresh_bytes.saturating_sub(object.size().0 + BESIDE);
+            if self.sink.current(object.key()).is_some_and(|now| now.is_same(&object)) {
+                packed.extend(self.intakes.of(object.encoding()).pack(&object));
+            }
+        }
+        packed
     }
 }

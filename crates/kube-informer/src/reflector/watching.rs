@@ -127,17 +127,22 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         change: Change,
         bytes: &[u8],
     ) -> Result<Option<State>, Gone> {
-        let object = match self.make(encoding, bytes) {
+        let object = match self.make_fresh(encoding, bytes) {
             Ok(object) => object,
             Err(error) if error.wants_json() => return Ok(Some(self.turn_to_json(&error))),
             Err(error) => return self.unreadable_change(change, &error).await,
         };
-        self.unreadable.remove(&object.key().to_key());
+        if !self.unreadable.is_empty() {
+            self.unreadable.remove(&object.key().to_key());
+        }
         if !object.version().is_empty() {
             self.version = Some(object.version().clone());
         }
         let delta = match change {
-            Change::Added | Change::Modified => Delta::Put(object),
+            Change::Added | Change::Modified => {
+                self.upkeep.came(&object);
+                Delta::Put(object)
+            }
             Change::Deleted => Delta::Remove(object),
         };
         self.sink.deliver(delta).await?;

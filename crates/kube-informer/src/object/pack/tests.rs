@@ -303,6 +303,40 @@ fn a_new_version_is_told_from_what_the_previous_one_was_told_from() {
 }
 
 #[test]
+fn what_is_kept_as_it_came_is_packed_later_as_small_as_at_once() {
+    let (mut packer, _) = packer("pod", 600);
+    packer.pack(&replica(1999, 0));
+    packer.pack(&replica(1999, 1));
+    packer.pack(&replica(2000, 0));
+    let previous = packer.pack(&replica(2000, 1));
+    let once = packer.pack_update(&previous, &replica(2000, 11));
+    // Version after version, none of them packed.
+    let mut kept = packer.keep(Some(&previous), &replica(2000, 2));
+    for number in 3..=11 {
+        kept = packer.keep(Some(&kept), &replica(2000, number));
+        assert!(kept.is_plain());
+        assert_eq!(plain(&kept), replica(2000, number));
+    }
+    packer.pack(&object("pod", 3000));
+    let packed = packer.pack_later(&kept).unwrap();
+    assert_eq!((packed.packed_len(), plain(&packed)), (once.packed_len(), replica(2000, 11)));
+    assert!(packer.pack_later(&packed).is_none(), "it is packed");
+    let small = packer.keep(None, b"{}");
+    assert!(packer.pack_later(&small).is_none(), "it is best left as it is");
+}
+
+#[test]
+fn before_there_is_a_dictionary_what_is_kept_helps_to_make_one() {
+    let mut packer = Packer::new(Packing::Zstd);
+    let all: Vec<_> = (0..600).map(|number| packer.keep(None, &object("pod", number))).collect();
+    assert_eq!(packer.stats().generation, 1);
+    assert!(all.last().is_some_and(Packed::is_plain));
+    let mut off = Packer::new(Packing::Off);
+    let kept = off.keep(None, &object("pod", 1));
+    assert!(off.pack_later(&kept).is_none());
+}
+
+#[test]
 fn a_new_version_is_not_told_from_an_old_one_that_nothing_else_needs() {
     let (mut packer, _) = packer("pod", 150);
     // As a frame of its own, and then ready to be shared.

@@ -66,3 +66,22 @@ async fn a_dictionary_that_comes_with_the_watch_is_for_all_that_is_held() {
         seen.deltas.iter().filter_map(|delta| delta.strip_prefix("exchange ")?.parse::<usize>().ok()).sum();
     assert!(exchanged >= 100, "{exchanged}");
 }
+
+/// A watch of so many events about so many objects in turn, after a list of a hundred; how many objects were exchanged.
+async fn exchanged_after(events: u64, objects: u64) -> usize {
+    let mut pieces: Vec<Piece> = (0..100).map(|number| event("ADDED", number, number + 1)).collect();
+    pieces.extend([Piece::bookmark(900, true), Piece::bookmark(901, false)]);
+    pieces.extend((0..events).map(|number| event("MODIFIED", number % objects, 1_000 + number)));
+    pieces.push(Piece::Hang);
+    let seen = Play::new([Answer::Watch(pieces)]).run_until_quiet().await;
+    seen.deltas.iter().filter_map(|delta| delta.strip_prefix("exchange ")?.parse::<usize>().ok()).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_with_a_watch_is_packed_when_much_of_it_has_lasted() {
+    let (listed, few, many) =
+        (exchanged_after(0, 1).await, exchanged_after(900, 3).await, exchanged_after(900, 900).await);
+    // What was replaced before its time is not packed. (What is plain may be packed with what was listed.)
+    assert!(few <= listed + 3, "{few} of {listed}");
+    assert!(many > listed + 400 && many < 900 + listed, "{many} of {listed}");
+}

@@ -386,8 +386,8 @@ impl Sink for Notebook {
         Ok(())
     }
 
-    fn current(&self, _: KeyRef<'_>) -> Option<Object> {
-        None
+    fn current(&self, key: KeyRef<'_>) -> Option<Object> {
+        self.0.held.lock().unwrap().get(&key.to_key()).cloned()
     }
 
     fn held(&self) -> Vec<Object> {
