@@ -361,7 +361,8 @@ impl<K: 'static, S> Controller<K, S> {
                     factory.configure_resource(resource, scope).informer()
                 }
             };
-            let mut source = Source { predicates, required, resync, ..Source::new(informer, mapping) };
+            let mut source = Source::new(informer, mapping);
+            (source.predicates, source.required, source.resync) = (predicates, required, resync);
             source.capacity = capacity.unwrap_or(source.capacity);
             source
         };

@@ -266,7 +266,7 @@ async fn what_was_told_since_the_last_pause_is_remembered_too() {
     for number in 0..3000 {
         pods.put("busy", version + 1 + number);
     }
-    while engine.series.gaps.get() == 0 || source.progress.borrow().lt(&super::source::Progress::Synced) {
+    while engine.series.gaps.get() == 0 || source.progress.borrow().lt(&source::Progress::Synced) {
         assert!((&mut follow).now_or_never().is_none());
     }
     for _ in 0..200 {
@@ -296,7 +296,7 @@ async fn what_was_reconciled_while_a_source_was_behind_is_reconciled_once_more_a
     }
     let before = source.gaps();
     assert!((&mut follow).now_or_never().is_none());
-    let keys = |engine: &engine::Engine| {
+    let keys = |engine: &Engine| {
         let take = || engine.queue.get().now_or_never().flatten();
         let mut keys: Vec<String> =
             std::iter::from_fn(take).map(|item: Item<Request>| item.key().name().to_owned()).collect();
