@@ -307,7 +307,7 @@ impl Engine {
         let informer: Informer<K> = primary.informer.cast();
         let reconciler = Arc::new(reconciler);
         let (hold, held) = writes::channel();
-        workers.spawn(writes::hold(Arc::clone(self), held));
+        workers.spawn(writes::hold(Arc::clone(self), held, stopped.clone()));
         for number in 0..self.settings.workers {
             let worker = Worker {
                 engine: Arc::clone(self),

@@ -96,13 +96,19 @@ impl Source {
 
     /// Queues keys until the informer is stopped.
     pub(super) async fn run(&self, engine: &Engine, mut events: Events<serde_json::Value>) {
-        let mut memory = Memory::default();
+        let (mut memory, follow) = (Memory::default(), events.follow());
         loop {
             let next = match events.next().now_or_never() {
                 Some(next) => next,
                 None => {
                     self.quiet(&mut memory, &events);
-                    events.next().await
+                    let is_synced = *self.progress.borrow() >= Progress::Synced;
+                    tokio::select! {
+                        biased;
+                        next = events.next() => next,
+                        // What is empty is synced without an event.
+                        () = follow.synced(), if !is_synced => continue,
+                    }
                 }
             };
             self.note_progress(&mut memory, &events);

@@ -20,6 +20,12 @@ mod writes;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// Longer than anything waits.
+const AGES: Duration = Duration::from_secs(3600 * 1000);
+
+/// Shorter than a reconcile may take.
+const A_WHILE: Duration = Duration::from_secs(300);
+
 fn factory() -> Factory {
     let config = Config::new("http://127.0.0.1:9".parse().unwrap());
     Factory::new(Client::try_from(config).unwrap())
@@ -35,7 +41,7 @@ struct Heard(mpsc::UnboundedReceiver<String>);
 
 impl Heard {
     async fn next(&mut self) -> String {
-        timeout(HOUR, self.0.recv()).await.expect("something is reconciled").expect("the controller runs")
+        timeout(AGES, self.0.recv()).await.expect("something is reconciled").expect("the controller runs")
     }
 
     /// So many, in the order of their names.
@@ -48,9 +54,9 @@ impl Heard {
         all
     }
 
-    /// Nothing happens any more, however long it is waited.
+    /// Nothing happens.
     async fn nothing(&mut self) {
-        if let Ok(what) = timeout(HOUR, self.0.recv()).await {
+        if let Ok(what) = timeout(A_WHILE, self.0.recv()).await {
             panic!("{what:?} is reconciled");
         }
     }
@@ -90,7 +96,7 @@ impl Running {
     /// It ends by itself.
     async fn end(self) -> RunError {
         let _kept = self.stop;
-        timeout(HOUR, self.task).await.expect("it ends").unwrap().unwrap_err()
+        timeout(AGES, self.task).await.expect("it ends").unwrap().unwrap_err()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::engine::Engine;
 use super::request::Request;
@@ -61,14 +61,19 @@ pub(super) fn channel() -> (mpsc::Sender<Held>, mpsc::Receiver<Held>) {
     mpsc::channel(1)
 }
 
-/// Holds keys until what they wrote has arrived.
-pub(super) async fn hold(engine: Arc<Engine>, mut keys: mpsc::Receiver<Held>) {
+/// Holds keys until what they wrote has arrived, or it is told to stop.
+pub(super) async fn hold(
+    engine: Arc<Engine>,
+    mut keys: mpsc::Receiver<Held>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut held = FuturesUnordered::new();
     loop {
         tokio::select! {
+            // Then nobody reconciles them again.
+            _ = stopped.wait_for(|stopped| *stopped) => return,
             Some(key) = keys.recv(), if held.len() < MOST_HELD => held.push(wait(&engine, key)),
             Some(()) = held.next() => {}
-            else => return,
         }
     }
 }

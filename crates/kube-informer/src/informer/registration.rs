@@ -322,6 +322,12 @@ impl Follow {
         self.hub.in_turn(|now| (now, self.mailbox.backlog().0))
     }
 
+    /// Waits until the objects of the beginning have been read; that may come without an event.
+    pub(crate) async fn synced(&self) {
+        // The sender is here.
+        let _ = self.mailbox.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
     /// How often changes were missed.
     pub(crate) fn gaps(&self) -> u64 {
         self.mailbox.counters.gaps.load(Ordering::Relaxed)
