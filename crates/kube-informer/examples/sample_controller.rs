@@ -107,7 +107,7 @@ async fn reconcile(context: Context<Foo>) -> Result<Action> {
         }
         Some(found) => {
             let found = found.view()?;
-            let replicas = found.spec.as_ref().and_then(|spec| spec.replicas);
+            let replicas = found.spec.replicas;
             if foo.spec.replicas.is_none() || foo.spec.replicas == replicas {
                 (*found).clone()
             } else {
