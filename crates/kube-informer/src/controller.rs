@@ -118,6 +118,14 @@ pub struct Of<S>(PhantomData<fn() -> S>);
 #[derive(Debug)]
 pub struct Keys(());
 
+/// What was added to a controller last: a source [of objects](Of), or of [keys](Keys). Before there is one, there is nothing
+/// to reconcile.
+pub trait Added {}
+
+impl<S> Added for Of<S> {}
+
+impl Added for Keys {}
+
 struct Plan {
     factory: Factory,
     name: Option<String>,
@@ -265,7 +273,7 @@ impl<K, S> Controller<K, S> {
     }
 }
 
-impl<K: 'static, S> Controller<K, S> {
+impl<K: 'static, S: Added> Controller<K, S> {
     /// Objects of another type that belong to those that are reconciled: their managing owner is one of them. When one
     /// changes hands, both owners are reconciled.
     pub fn owns<T>(self) -> Controller<K, Of<T>>
@@ -320,7 +328,7 @@ impl<K: 'static, S> Controller<K, S> {
         match self.plan.sources.first().map(|planned| &planned.origin) {
             Some(Origin::Kind(resource)) => resource.clone(),
             Some(Origin::Informer(informer)) => informer.resource().clone(),
-            // There is no way to get here: `for_kind` is the only way to a `K`.
+            // There is no way to get here: what is added first is what is reconciled.
             None => Resource {
                 group: String::new(),
                 version: String::new(),

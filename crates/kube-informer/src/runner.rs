@@ -47,7 +47,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
 use crate::controller::engine::{Engine, Phase};
-use crate::controller::{Controller, Reconciler, Report, RunError};
+use crate::controller::{Added, Controller, Reconciler, Report, RunError};
 use crate::factory::{Factory, Shutdown};
 
 /// Runs controllers. See the [module](self).
@@ -108,7 +108,7 @@ impl Runner {
     }
 
     /// One more controller. Its informers are asked for now, and start with [`run`](Self::run).
-    pub fn controller<K: 'static, S>(
+    pub fn controller<K: 'static, S: Added>(
         mut self,
         controller: Controller<K, S>,
         reconciler: impl Reconciler<K>,

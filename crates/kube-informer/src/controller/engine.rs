@@ -203,7 +203,9 @@ impl Engine {
             Turn::Failed(RunError::LeadershipLost { .. }) => self.drain(&mut workers, Duration::ZERO).await,
             _ => self.drain(&mut workers, self.settings.drain).await,
         };
-        feeding.shutdown().await;
+        // A mapping function that blocks its thread cannot be waited for.
+        let _ = timeout(TO_DROP, async { while feeding.join_next().await.is_some() {} }).await;
+        feeding.detach_all();
         match turn {
             Turn::Asked => Ok(Report { controller: self.name.to_string(), busy }),
             Turn::Failed(error) => {

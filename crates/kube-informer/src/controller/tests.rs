@@ -100,7 +100,7 @@ impl Running {
     }
 }
 
-fn run<K: Send + 'static, S: 'static>(
+fn run<K: Send + 'static, S: Added + 'static>(
     controller: Controller<K, S>,
     reconciler: impl Reconciler<K>,
 ) -> Running {

@@ -1,11 +1,13 @@
 //! A worker: takes a key, calls the reconciler, sees what came of it.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use super::action::{self, Action, BoxError, Then};
@@ -13,6 +15,7 @@ use super::context::Context;
 use super::engine::{Busy, Engine};
 use super::reconciler::Reconciler;
 use super::request::Request;
+use super::source::Source;
 use super::writes::{Held, Writes};
 use crate::informer::Informer;
 use crate::workqueue::Item;
@@ -24,6 +27,9 @@ pub(super) struct Worker<K, R> {
     pub(super) number: usize,
     pub(super) hold: mpsc::Sender<Held>,
 }
+
+/// A reconcile that takes longer is worth a word.
+const SLOW: Duration = Duration::from_secs(60);
 
 /// How a reconcile ended.
 enum Outcome {
@@ -52,7 +58,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
     async fn process(&self, item: Item<Request>) {
         let engine = &self.engine;
         let request = item.key().clone();
-        let gaps: Vec<u64> = engine.sources.iter().map(|source| source.gaps()).collect();
+        let gaps: Vec<u64> = engine.sources.iter().map(Source::gaps).collect();
         let span = tracing::info_span!("reconcile", controller = %engine.name, key = %request);
         let writes = Arc::new(Writes::default());
         let outcome = {
@@ -86,7 +92,16 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
     async fn reconcile(&self, context: Context<K>) -> Outcome {
         // The call itself may panic, too.
         let call = AssertUnwindSafe(async { self.reconciler.reconcile(context).await }).catch_unwind();
-        match timeout(self.engine.settings.timeout, call).await {
+        let mut call = pin!(timeout(self.engine.settings.timeout, call));
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut call => outcome,
+            () = sleep(SLOW) => {
+                tracing::warn!("the reconcile takes more than {SLOW:?}, and is still busy");
+                call.await
+            }
+        };
+        match outcome {
             Ok(Ok(Ok(action))) => Outcome::Action(action),
             Ok(Ok(Err(error))) => Outcome::Error(error),
             Ok(Err(panic)) => {

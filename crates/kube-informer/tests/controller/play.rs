@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube_informer::controller::{Action, BoxError, Context, Controller, Of, Reconciler, Report, RunError};
+use kube_informer::controller::{
+    Action, Added, BoxError, Context, Controller, Of, Reconciler, Report, RunError,
+};
 use kube_informer::factory::{Factory, Timings};
 use kube_informer::informer::{Informer, Scope};
 use kube_informer_testbed::eventually::eventually;
@@ -116,7 +118,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start<S: 'static>(
+    pub(crate) fn start<S: Added + 'static>(
         controller: Controller<ConfigMap, S>,
         reconciler: impl Reconciler<ConfigMap>,
     ) -> Self {
