@@ -85,8 +85,8 @@ async fn reconcile(context: Context<Foo>) -> Result<Action> {
         println!("{key} is gone"); // and its Deployment with it: the server sees to that
         return Ok(Action::done());
     };
-    let foo = object.view()?;
-    let name = &foo.spec.deployment_name;
+    let wants = object.view()?;
+    let name = &wants.spec.deployment_name;
     if name.is_empty() {
         println!("{key} names no Deployment");
         bail!(terminal("spec.deploymentName is empty")); // trying again does not help
@@ -96,7 +96,7 @@ async fn reconcile(context: Context<Foo>) -> Result<Action> {
     let found = context.source::<Deployment>()?.get(namespace, name);
     let deployment = match found {
         None => {
-            let made = deployments.create(&PostParams::default(), &wanted(&foo)?).await?;
+            let made = deployments.create(&PostParams::default(), &wanted(&wants)?).await?;
             println!("{key}: made Deployment {name}");
             context.wrote(&Written::of(&made)); // so that it is not made twice
             made
@@ -108,12 +108,12 @@ async fn reconcile(context: Context<Foo>) -> Result<Action> {
         Some(found) => {
             let found = found.view()?;
             let replicas = found.spec.replicas;
-            if foo.spec.replicas.is_none() || foo.spec.replicas == replicas {
+            if wants.spec.replicas.is_none() || wants.spec.replicas == replicas {
                 (*found).clone()
             } else {
-                let patch = Patch::Merge(json!({ "spec": { "replicas": foo.spec.replicas } }));
+                let patch = Patch::Merge(json!({ "spec": { "replicas": wants.spec.replicas } }));
                 let scaled = deployments.patch(name, &PatchParams::default(), &patch).await?;
-                println!("{key}: scaled Deployment {name} from {replicas:?} to {:?}", foo.spec.replicas);
+                println!("{key}: scaled Deployment {name} from {replicas:?} to {:?}", wants.spec.replicas);
                 context.wrote(&Written::of(&scaled));
                 scaled
             }
@@ -121,7 +121,7 @@ async fn reconcile(context: Context<Foo>) -> Result<Action> {
     };
 
     let available = deployment.status.and_then(|status| status.available_replicas).unwrap_or_default();
-    if foo.status.as_ref().is_none_or(|status| status.available_replicas != available) {
+    if wants.status.as_ref().is_none_or(|status| status.available_replicas != available) {
         let foos: Api<Foo> = Api::namespaced(context.client(), namespace);
         let patch = Patch::Merge(json!({ "status": FooStatus { available_replicas: available } }));
         let written = foos.patch_status(context.request().name(), &PatchParams::default(), &patch).await?;
@@ -132,12 +132,12 @@ async fn reconcile(context: Context<Foo>) -> Result<Action> {
 }
 
 /// The Deployment that a Foo wants. It belongs to the Foo.
-fn wanted(foo: &Foo) -> Result<Deployment> {
-    let labels = json!({ "app": "nginx", "controller": foo.metadata.name });
+fn wanted(owner: &Foo) -> Result<Deployment> {
+    let labels = json!({ "app": "nginx", "controller": owner.metadata.name });
     let deployment = json!({
-        "metadata": { "name": foo.spec.deployment_name, "ownerReferences": [foo.controller_owner_ref(&())] },
+        "metadata": { "name": owner.spec.deployment_name, "ownerReferences": [owner.controller_owner_ref(&())] },
         "spec": {
-            "replicas": foo.spec.replicas,
+            "replicas": owner.spec.replicas,
             "selector": { "matchLabels": labels },
             "template": {
                 "metadata": { "labels": labels },

@@ -69,7 +69,9 @@ pub(crate) fn owners(owner: &Value) -> Value {
 
 /// What was reconciled: how often, and the value that was seen last; `None` if the object was gone.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<BTreeMap<String, (usize, Option<String>)>>>);
+pub(crate) struct Seen(Arc<Mutex<Counts>>);
+
+type Counts = BTreeMap<String, (usize, Option<String>)>;
 
 impl Seen {
     pub(crate) fn note(&self, context: &Context<ConfigMap>) {

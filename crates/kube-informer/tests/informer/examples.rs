@@ -235,7 +235,7 @@ async fn sample_controller_keeps_deployments_as_foos_want_them(place: Place) -> 
         place.endpoint.get(&foos("")).await.ok().filter(|answer| answer.status.is_success())
     })
     .await;
-    let foo = |name: &str, deployment: &str, replicas: u32| {
+    let a_foo = |name: &str, deployment: &str, replicas: u32| {
         json!({
             "apiVersion": "samplecontroller.k8s.io/v1alpha1",
             "kind": "Foo",
@@ -244,12 +244,12 @@ async fn sample_controller_keeps_deployments_as_foos_want_them(place: Place) -> 
         })
     };
     let key = |name: &str| format!("{}/{name}", place.namespace);
-    place.post(&foos(""), &foo("early", "early-web", 1)).await?;
+    place.post(&foos(""), &a_foo("early", "early-web", 1)).await?;
     let example = Example::run("sample_controller", &[], &place);
 
     // What was there before it, and what comes.
     example.until(&format!("{}: made Deployment early-web", key("early")));
-    let made = place.post(&foos(""), &foo("example", "web", 2)).await?;
+    let made = place.post(&foos(""), &a_foo("example", "web", 2)).await?;
     example.until(&format!("{}: made Deployment web", key("example")));
     example.until(&format!("{}: 0 available", key("example")));
     let deployment = place.endpoint.get_json(&deployments("/web")).await?;
@@ -273,7 +273,7 @@ async fn sample_controller_keeps_deployments_as_foos_want_them(place: Place) -> 
     let mut foreign = deployment.clone();
     foreign["metadata"] = json!({ "name": "foreign" });
     place.post(&deployments(""), &foreign).await?;
-    place.post(&foos(""), &foo("greedy", "foreign", 5)).await?;
+    place.post(&foos(""), &a_foo("greedy", "foreign", 5)).await?;
     example.until(&format!("warning: {}: Deployment foreign exists and is not managed by it", key("greedy")));
     assert_eq!(place.endpoint.get_json(&deployments("/foreign")).await?["spec"]["replicas"], 2);
     // When it is gone, there is one of its own.
@@ -285,7 +285,7 @@ async fn sample_controller_keeps_deployments_as_foos_want_them(place: Place) -> 
     example.until(&format!("{}: made Deployment web", key("example")));
     place.delete(&foos("/example")).await?;
     example.until(&format!("{} is gone", key("example")));
-    place.post(&foos(""), &foo("nameless", "", 1)).await?;
+    place.post(&foos(""), &a_foo("nameless", "", 1)).await?;
     example.until(&format!("{} names no Deployment", key("nameless")));
     Ok(())
 }
