@@ -13,9 +13,11 @@ use super::*;
 use crate::informer::tests::hand::Hand;
 use crate::reflector::Delta;
 
+mod chance;
 mod ends;
 mod failures;
 mod keys;
+mod logs;
 mod writes;
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -195,3 +195,15 @@ async fn a_runner_of_nothing_runs_until_it_is_asked_to_end() {
     stop.send(()).unwrap();
     assert_eq!(running.await.unwrap().unwrap().controllers, []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_blocks_its_thread_is_a_reason_to_restart() {
+    let pods = Hand::new(Scope::All);
+    let (engine, _) = controller(&pods).timeout(HOUR).build();
+    let busy = engine::Busy { request: Request::new("d", "a"), since: Instant::now() };
+    engine.lock_busy().insert(0, busy);
+    tokio::time::advance(HOUR).await;
+    assert!(engine.broken().is_empty(), "it is about to be dropped");
+    tokio::time::advance(HOUR).await;
+    assert_eq!(engine.broken(), ["the reconcile of d/a blocks its thread for 7200s"]);
+}
