@@ -50,6 +50,7 @@ pub use event::Event;
 pub use handler::Handler;
 pub use health::{Cause, Health, Relists, State, Why};
 pub use mailbox::Delivery;
+pub(crate) use registration::Follow;
 pub use registration::{Events, Registration, RegistrationError, RegistrationStats, Subscription};
 pub use scope::Scope;
 pub use stats::{Durations, InformerStats};
@@ -202,6 +203,13 @@ impl<K> Informer<K> {
     }
 }
 
+impl<K> Informer<K> {
+    /// Whether the cache has what was written; `None` if that is none of its objects, or cannot be told.
+    pub(crate) fn has(&self, written: &Written) -> Option<bool> {
+        wait::has(&self.core, written)
+    }
+}
+
 impl<K: Send + 'static> Informer<K> {
     /// To be told what changes, in some way.
     pub fn subscribe(&self) -> Subscription<K> {
@@ -241,4 +249,4 @@ impl<K> fmt::Debug for Informer<K> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

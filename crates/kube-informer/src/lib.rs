@@ -42,3 +42,9 @@ pub mod sabotage;
 
 // What to do: keys that wait for workers, once each, with delays, retries and priorities.
 pub mod workqueue;
+
+// Who does it: sources of keys, workers, and a reconciler.
+pub mod controller;
+
+// Several controllers and their informers under one roof.
+pub mod runner;

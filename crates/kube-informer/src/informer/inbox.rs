@@ -62,6 +62,10 @@ impl Inbox {
         &self.mailbox
     }
 
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
     /// The next event; `None` when the registration has ended.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let mut registered = false;

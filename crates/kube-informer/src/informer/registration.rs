@@ -15,11 +15,13 @@ use tokio::time::timeout;
 use super::Informer;
 use super::event::Event;
 use super::handler::{self, Handler};
+use super::hub::Hub;
 use super::inbox::Inbox;
 use super::mailbox::{Delivery, Mailbox};
 use super::running::{Running, until_closed};
 use super::stats::Durations;
 use super::wait::moment;
+use crate::cache::Snapshot;
 
 /// How one is to be told what changes; made by [`Informer::subscribe`].
 #[must_use = "nobody is told until one of `on`, `handler` or `events` is called"]
@@ -45,6 +47,13 @@ pub struct Events<K> {
     /// Keeps the informer.
     _informer: Informer<K>,
     view: PhantomData<fn() -> K>,
+}
+
+/// How far the reader of a stream is behind the cache, seen from elsewhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Follow {
+    hub: Arc<Hub>,
+    mailbox: Arc<Mailbox>,
 }
 
 /// What became of a registration's events.
@@ -297,6 +306,31 @@ impl<K> Events<K> {
     #[must_use]
     pub fn stats(&self) -> RegistrationStats {
         stats(self.inbox.mailbox())
+    }
+}
+
+impl<K> Events<K> {
+    pub(crate) fn follow(&self) -> Follow {
+        Follow { hub: Arc::clone(self.inbox.hub()), mailbox: Arc::clone(self.inbox.mailbox()) }
+    }
+}
+
+impl Follow {
+    /// The cache as it is, and how many changes on the way to it are still to be read. In a turn: what can be seen in the
+    /// cache is counted.
+    pub(crate) fn look(&self) -> (Snapshot, usize) {
+        self.hub.in_turn(|now| (now, self.mailbox.backlog().0))
+    }
+
+    /// Waits until the objects of the beginning have been read; that may come without an event.
+    pub(crate) async fn synced(&self) {
+        // The sender is here.
+        let _ = self.mailbox.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// How often changes were missed.
+    pub(crate) fn gaps(&self) -> u64 {
+        self.mailbox.counters.gaps.load(Ordering::Relaxed)
     }
 }
 

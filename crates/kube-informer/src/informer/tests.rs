@@ -15,7 +15,7 @@ use crate::reflector::{Report, Why as Reason};
 use crate::wire::Status;
 
 mod delivery;
-mod hand;
+pub(crate) mod hand;
 
 const SOON: Duration = Duration::from_secs(20);
 

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::core::Core;
 use super::health::{Cause, State};
+use super::scope::Scope;
 use crate::cache::VersionError;
 use crate::object::Version;
 use crate::resource::{Placement, Resource};
@@ -35,7 +36,7 @@ pub struct Missing {
     /// The resource.
     pub resource: Resource,
     /// Which of its objects.
-    pub scope: super::Scope,
+    pub scope: Scope,
     /// The namespace, where several are watched.
     pub namespace: Option<Arc<str>>,
     /// Where it stands.
@@ -111,6 +112,8 @@ fn missing(core: &Core) -> Vec<Missing> {
 pub struct Written {
     resource: Resource,
     namespace: String,
+    /// Where it is known.
+    name: Option<String>,
     version: Version,
 }
 
@@ -120,13 +123,29 @@ impl Written {
     pub fn of<K: KubeResource<DynamicType = (), Scope: Placement>>(object: &K) -> Self {
         let meta = object.meta();
         let version = meta.resource_version.as_deref().unwrap_or_default();
-        Self::new(Resource::of::<K>(), meta.namespace.clone().unwrap_or_default(), version)
+        let written = Self::new(Resource::of::<K>(), meta.namespace.clone().unwrap_or_default(), version);
+        Self { name: meta.name.clone(), ..written }
     }
 
     /// A version of an object in a namespace (empty for cluster-scoped objects).
     #[must_use]
     pub fn new(resource: Resource, namespace: impl Into<String>, version: impl Into<Version>) -> Self {
-        Self { resource, namespace: namespace.into(), version: version.into() }
+        Self { resource, namespace: namespace.into(), name: None, version: version.into() }
+    }
+
+    /// Whether both have versions of one order: who has seen the one has seen all that is older.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        self.is_of(&other.resource) && self.namespace == other.namespace
+    }
+
+    /// Whether the other one is newer.
+    pub(crate) fn is_older(&self, other: &Self) -> bool {
+        self.version < other.version
+    }
+
+    /// Versions of one group share the store, and so the versions of objects.
+    fn is_of(&self, resource: &Resource) -> bool {
+        (&resource.group, &resource.plural) == (&self.resource.group, &self.resource.plural)
     }
 }
 
@@ -184,11 +203,23 @@ pub enum CaughtUpError {
     },
 }
 
+/// Whether the cache has what was written; `None` if that is none of its objects, or cannot be told.
+pub(super) fn has(core: &Core, written: &Written) -> Option<bool> {
+    if !written.is_of(&core.spec().resource) || written.version.is_empty() {
+        return None;
+    }
+    if let (Scope::Object { name, .. }, Some(written)) = (&core.spec().scope, &written.name)
+        && name != written
+    {
+        return None;
+    }
+    core.cache().snapshot().reached(&written.namespace, &written.version).ok()
+}
+
 /// Waits until the cache has what was written.
 pub(super) async fn caught_up(core: &Core, written: &Written) -> Result<(), CaughtUpError> {
     let resource = &core.spec().resource;
-    // Versions of one group share the store, and so the versions of objects.
-    if (&resource.group, &resource.plural) != (&written.resource.group, &written.resource.plural) {
+    if !written.is_of(resource) {
         let resource = resource.to_string();
         return Err(CaughtUpError::OtherResource { written: written.to_string(), resource });
     }

@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{LazyLock, Mutex};
 
 use anyhow::Result;
+use kube_informer_testbed::eventually::eventually;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ on_both! {
     indexed_pods_finds_pods_by_node,
     metadata_only_sees_no_secret,
     narrow_view_reads_two_fields,
+    sample_controller_keeps_deployments_as_foos_want_them,
 }
 
 /// An example that runs, and the lines that it prints.
@@ -216,5 +218,74 @@ async fn narrow_view_reads_two_fields(place: Place) -> Result<()> {
     let output = Example::run("narrow_view", &[], &place).rest();
     assert!(output.contains("node-1 Pending: "), "{output}");
     assert!(output.contains(" containers"), "{output}");
+    Ok(())
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+async fn sample_controller_keeps_deployments_as_foos_want_them(place: Place) -> Result<()> {
+    let definition: Value = serde_json::from_str(include_str!("../../examples/sample_controller.crd.json"))?;
+    let answer = place.endpoint.post(DEFINITIONS, &definition).await?;
+    assert!(answer.status.is_success() || answer.status == 409, "{answer:?}");
+    let in_namespace =
+        |group: &str, rest: &str| format!("/apis/{group}/namespaces/{}/{rest}", place.namespace);
+    let foos = |rest: &str| in_namespace("samplecontroller.k8s.io/v1alpha1", &format!("foos{rest}"));
+    let deployments = |rest: &str| in_namespace("apps/v1", &format!("deployments{rest}"));
+    eventually("foos are served", SOON, async || {
+        place.endpoint.get(&foos("")).await.ok().filter(|answer| answer.status.is_success())
+    })
+    .await;
+    let a_foo = |name: &str, deployment: &str, replicas: u32| {
+        json!({
+            "apiVersion": "samplecontroller.k8s.io/v1alpha1",
+            "kind": "Foo",
+            "metadata": { "name": name },
+            "spec": { "deploymentName": deployment, "replicas": replicas },
+        })
+    };
+    let key = |name: &str| format!("{}/{name}", place.namespace);
+    place.post(&foos(""), &a_foo("early", "early-web", 1)).await?;
+    let example = Example::run("sample_controller", &[], &place);
+
+    // What was there before it, and what comes.
+    example.until(&format!("{}: made Deployment early-web", key("early")));
+    let made = place.post(&foos(""), &a_foo("example", "web", 2)).await?;
+    example.until(&format!("{}: made Deployment web", key("example")));
+    example.until(&format!("{}: 0 available", key("example")));
+    let deployment = place.endpoint.get_json(&deployments("/web")).await?;
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    assert_eq!(deployment["metadata"]["ownerReferences"][0]["uid"], made["metadata"]["uid"]);
+
+    // Whoever scales it, or the Foo.
+    place.merge(&deployments("/web"), &json!({ "spec": { "replicas": 7 } })).await?;
+    example.until(&format!("{}: scaled Deployment web from Some(7) to Some(2)", key("example")));
+    place.merge(&foos("/example"), &json!({ "spec": { "replicas": 3 } })).await?;
+    example.until(&format!("{}: scaled Deployment web from Some(2) to Some(3)", key("example")));
+    assert_eq!(place.endpoint.get_json(&deployments("/web")).await?["spec"]["replicas"], 3);
+
+    // What the Deployment says is said by the Foo.
+    let status = json!({ "status": { "replicas": 3, "readyReplicas": 3, "availableReplicas": 3 } });
+    place.merge(&deployments("/web/status"), &status).await?;
+    example.until(&format!("{}: 3 available", key("example")));
+    assert_eq!(place.endpoint.get_json(&foos("/example")).await?["status"]["availableReplicas"], 3);
+
+    // One that belongs to nobody is not touched.
+    let mut foreign = deployment.clone();
+    foreign["metadata"] = json!({ "name": "foreign" });
+    place.post(&deployments(""), &foreign).await?;
+    place.post(&foos(""), &a_foo("greedy", "foreign", 5)).await?;
+    example.until(&format!("warning: {}: Deployment foreign exists and is not managed by it", key("greedy")));
+    assert_eq!(place.endpoint.get_json(&deployments("/foreign")).await?["spec"]["replicas"], 2);
+    // When it is gone, there is one of its own.
+    place.delete(&deployments("/foreign")).await?;
+    example.until(&format!("{}: made Deployment foreign", key("greedy")));
+
+    // One that is deleted comes back, as long as its Foo is there.
+    place.delete(&deployments("/web")).await?;
+    example.until(&format!("{}: made Deployment web", key("example")));
+    place.delete(&foos("/example")).await?;
+    example.until(&format!("{} is gone", key("example")));
+    place.post(&foos(""), &a_foo("nameless", "", 1)).await?;
+    example.until(&format!("{} names no Deployment", key("nameless")));
     Ok(())
 }

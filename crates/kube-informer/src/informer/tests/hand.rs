@@ -17,7 +17,7 @@ use crate::reflector::Delta;
 use crate::resource::Resource;
 
 /// Writes pods of the namespace `d`.
-pub(super) struct Hand {
+pub(crate) struct Hand {
     core: Arc<Core>,
     applier: Arc<Applier>,
     intake: Intake,
@@ -25,7 +25,7 @@ pub(super) struct Hand {
 }
 
 impl Hand {
-    pub(super) fn new(scope: Scope) -> Self {
+    pub(crate) fn new(scope: Scope) -> Self {
         let namespace = (scope != Scope::All).then(|| Arc::from("d"));
         let spec = Spec::new(Resource::of::<Pod>(), scope);
         let intake = Intake::new(spec.codec(Encoding::Json).unwrap());
@@ -34,58 +34,71 @@ impl Hand {
         Self { core, applier, intake, namespace }
     }
 
-    pub(super) fn informer(&self) -> Informer {
+    pub(crate) fn informer(&self) -> Informer {
         let keeper: Arc<dyn Any + Send + Sync> = Arc::new(());
         Informer::new(Arc::clone(&self.core), keeper, None)
     }
 
-    pub(super) fn object(&mut self, name: &str, uid: &str, version: u64) -> Object {
+    pub(crate) fn object(&mut self, name: &str, uid: &str, version: u64) -> Object {
         let text = format!(
             r#"{{"metadata":{{"name":"{name}","namespace":"d","uid":"{uid}","resourceVersion":"{version}"}}}}"#
         );
         self.intake.object(text.as_bytes()).unwrap()
     }
 
-    pub(super) fn list(&mut self, objects: &[(&str, u64)], version: u64) {
+    /// A pod with more metadata than its name and version.
+    pub(crate) fn pod(&mut self, name: &str, version: u64, more: &str) -> Object {
+        let text = format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"d","uid":"{name}","resourceVersion":"{version}",{more}}}}}"#
+        );
+        self.intake.object(text.as_bytes()).unwrap()
+    }
+
+    pub(crate) fn list(&mut self, objects: &[(&str, u64)], version: u64) {
         let objects = objects.iter().map(|(name, version)| self.object(name, name, *version)).collect();
         self.replace(objects, version);
     }
 
-    pub(super) fn replace(&mut self, objects: Vec<Object>, version: u64) {
+    pub(crate) fn replace(&mut self, objects: Vec<Object>, version: u64) {
         let version = version.to_string().as_str().into();
         self.apply(Delta::Replace { objects, unreadable: Vec::new(), complete: true, version });
     }
 
-    pub(super) fn put(&mut self, name: &str, version: u64) {
+    pub(crate) fn put(&mut self, name: &str, version: u64) {
         let object = self.object(name, name, version);
         self.apply(Delta::Put(object));
     }
 
-    pub(super) fn remove(&mut self, name: &str, version: u64) {
+    pub(crate) fn remove(&mut self, name: &str, version: u64) {
         let object = self.object(name, name, version);
         self.apply(Delta::Remove(object));
     }
 
-    pub(super) fn progress(&mut self, version: u64) {
+    pub(crate) fn progress(&mut self, version: u64) {
         self.apply(Delta::Progress(version.to_string().as_str().into()));
     }
 
-    pub(super) fn apply(&mut self, delta: Delta) {
+    /// Nothing is told any more.
+    pub(crate) fn stop(&self) {
+        self.core.abandon();
+    }
+
+    pub(crate) fn apply(&mut self, delta: Delta) {
         self.applier.apply(&self.core, vec![Item::new(0, self.namespace.clone(), delta)]);
     }
 }
 
 /// What there is to be seen now, in short: `+` added (`!` initial), `~` updated, `=` said again, `-` deleted (`?` not
 /// certain).
-pub(super) fn seen(events: &mut Events<serde_json::Value>) -> Vec<String> {
+pub(crate) fn seen(events: &mut Events<serde_json::Value>) -> Vec<String> {
     std::iter::from_fn(|| one(events)).collect()
 }
 
-pub(super) fn one(events: &mut Events<serde_json::Value>) -> Option<String> {
+pub(crate) fn one(events: &mut Events<serde_json::Value>) -> Option<String> {
     next(events).map(|event| short(&event))
 }
 
-pub(super) fn next(events: &mut Events<serde_json::Value>) -> Option<Event> {
+pub(crate) fn next(events: &mut Events<serde_json::Value>) -> Option<Event> {
     let mut cx = Context::from_waker(Waker::noop());
     match std::pin::Pin::new(events).poll_next(&mut cx) {
         Poll::Ready(event) => event,

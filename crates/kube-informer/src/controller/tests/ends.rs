@@ -1,0 +1,209 @@
+//! Ends: asked for, forced, and of leadership.
+
+use super::*;
+use crate::runner::Runner;
+
+/// A reconciler that waits until it may go on, and tells when it has.
+fn patient(go: watch::Receiver<bool>) -> (impl Reconciler<Value>, Heard, mpsc::UnboundedReceiver<String>) {
+    let (finished, ends) = mpsc::unbounded_channel();
+    let (reconciler, heard) = tell(move |context: Context<Value>| {
+        let (mut go, finished) = (go.clone(), finished.clone());
+        async move {
+            go.wait_for(|go| *go).await?;
+            let _ = finished.send(context.request().name().to_owned());
+            Ok(Action::done())
+        }
+    });
+    (reconciler, heard, ends)
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_18_a_shutdown_finishes_what_is_busy_and_takes_no_other_key() {
+    let mut pods = Hand::new(Scope::All);
+    let (go, may) = watch::channel(false);
+    let (reconciler, mut heard, mut ends) = patient(may);
+    let running = run(controller(&pods).workers(2).drain(10 * HOUR), reconciler);
+    pods.list(&[("a", 1), ("b", 1), ("c", 1)], 1);
+    assert_eq!(heard.some(2).await, ["a@1", "b@1"]);
+    let _ = running.stop.send(());
+    pods.put("d", 2);
+    heard.nothing().await;
+    go.send(true).unwrap();
+    assert_eq!(running.task.await.unwrap().unwrap().busy, []);
+    let mut ends: Vec<String> = std::iter::from_fn(|| ends.try_recv().ok()).collect();
+    ends.sort();
+    assert_eq!(ends, ["a", "b"]);
+    assert!(heard.0.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_18_what_is_busy_at_the_deadline_is_cut_off_and_named() {
+    let mut pods = Hand::new(Scope::All);
+    let (_go, may) = watch::channel(false);
+    let (reconciler, mut heard, mut ends) = patient(may);
+    let running = run(controller(&pods).drain(Duration::from_secs(3)), reconciler);
+    pods.list(&[("a", 1), ("b", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    let begun = Instant::now();
+    assert_eq!(running.stop().await.unwrap().busy, [Request::new("d", "a")]);
+    assert_eq!(begun.elapsed().as_secs(), 3);
+    assert!(ends.recv().await.is_none(), "nothing of it is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_never_began_can_be_stopped() {
+    let pods = Hand::new(Scope::All);
+    let (reconciler, mut heard) = done();
+    let running = run(controller(&pods), reconciler);
+    heard.nothing().await;
+    assert_eq!(running.stop().await.unwrap().busy, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_of_a_controller_that_is_dropped() {
+    let mut pods = Hand::new(Scope::All);
+    let (_go, may) = watch::channel(false);
+    let (reconciler, mut heard, mut ends) = patient(may);
+    let running = run(controller(&pods).workers(3), reconciler);
+    pods.list(&[("a", 1), ("b", 1)], 1);
+    assert_eq!(heard.some(2).await, ["a@1", "b@1"]);
+    running.task.abort();
+    assert!(ends.recv().await.is_none());
+    assert!(heard.0.recv().await.is_none());
+    assert_eq!(pods.informer().stats().handlers, [], "nobody is told any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_required_source_that_is_stopped_ends_the_controller() {
+    let (mut pods, factory) = (Hand::new(Scope::All), factory());
+    let others = factory.informer::<k8s_openapi::api::core::v1::Pod>(Scope::All);
+    let (reconciler, mut heard) = done();
+    let running = run(controller(&pods).owns_informer(&others).optional(), reconciler);
+    pods.list(&[("a", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    // One that is optional may go.
+    factory.stop(&others, HOUR).await;
+    heard.nothing().await;
+    pods.stop();
+    let error = running.end().await;
+    assert_eq!(error.to_string(), "controller \"pod\": the informer of pods (all) was stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_run_only_while_this_one_leads_and_informers_are_warm_before() {
+    let mut pods = Hand::new(Scope::All);
+    let (_go, may) = watch::channel(false);
+    let (reconciler, mut heard, mut ends) = patient(may);
+    let (lead, leads) = watch::channel(false);
+    let (other, mut everywhere) = done();
+    let runner = Runner::new(&factory())
+        .controller(controller(&pods).name("leader").drain(10 * HOUR), reconciler)
+        .controller(controller(&pods).name("everywhere").everywhere(), other)
+        .when(leads);
+    let probes = runner.probes();
+    assert_eq!(probes.readiness().to_string(), "not ok\nleader: not started\neverywhere: not started");
+    let running = tokio::spawn(runner.run(std::future::pending()));
+    tokio::task::yield_now().await;
+    assert!(!probes.readiness().ok);
+    pods.list(&[("a", 1), ("b", 1)], 1);
+    assert_eq!(everywhere.some(2).await, ["a@1", "b@1"]);
+    heard.nothing().await;
+    assert_eq!(probes.readiness().to_string(), "ok\nleader: on standby: another one leads");
+    lead.send(true).unwrap();
+    assert_eq!(heard.next().await, "a@1");
+    assert_eq!(probes.readiness().to_string(), "ok");
+    let begun = Instant::now();
+    lead.send(false).unwrap();
+    let error = running.await.unwrap().unwrap_err();
+    assert_eq!(error, RunError::LeadershipLost { controller: "leader".to_owned() });
+    assert!(error.to_string().contains("leadership lost"));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "what is busy is dropped at once");
+    assert!(ends.recv().await.is_none());
+    assert_eq!(probes.liveness().to_string(), "not ok\nleader: stopped\neverywhere: stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_whose_keeper_is_gone_is_lost() {
+    for leading in [false, true] {
+        let mut pods = Hand::new(Scope::All);
+        let (lead, leads) = watch::channel(leading);
+        let (reconciler, _heard) = done();
+        let runner = Runner::new(&factory()).controller(controller(&pods), reconciler).when(leads);
+        let running = tokio::spawn(runner.run(std::future::pending()));
+        pods.list(&[], 1);
+        tokio::task::yield_now().await;
+        drop(lead);
+        let error = running.await.unwrap().unwrap_err();
+        assert!(matches!(error, RunError::LeadershipLost { .. }), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_controllers_end_together() {
+    let (mut pods, mut others) = (Hand::new(Scope::All), Hand::new(Scope::All));
+    let (_go, may) = watch::channel(false);
+    let ((one, mut heard, _ends), (two, mut also)) = (patient(may), done());
+    let drain = Duration::from_secs(3);
+    let runner = Runner::new(&factory())
+        .controller(controller(&others).name("two"), two)
+        .controller(controller(&pods).name("one").drain(drain), one);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(runner.run(async { drop(stopped.await) }));
+    pods.list(&[("a", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    others.list(&[("b", 1)], 1);
+    assert_eq!(also.next().await, "b@1");
+    stop.send(()).unwrap();
+    let report = running.await.unwrap().unwrap();
+    assert_eq!(report.busy().collect::<Vec<_>>(), ["one d/a"]);
+    assert_eq!(report.controllers.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_fails_ends_the_others_too() {
+    let (mut pods, never) = (Hand::new(Scope::All), Hand::new(Scope::All));
+    let ((one, mut heard), (two, _also)) = (done(), done());
+    let runner = Runner::new(&factory())
+        .controller(controller(&pods).name("one"), one)
+        .controller(controller(&never).name("two").sync_deadline(HOUR), two);
+    let probes = runner.probes();
+    let running = tokio::spawn(runner.run(std::future::pending()));
+    pods.list(&[("a", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    assert_eq!(probes.readiness().to_string(), "not ok\ntwo: pods (all): not started");
+    assert!(probes.liveness().ok);
+    let error = running.await.unwrap().unwrap_err();
+    assert!(error.to_string().starts_with("controller \"two\" cannot start"), "{error}");
+    assert!(heard.0.recv().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_controllers_of_one_name_are_refused() {
+    let pods = Hand::new(Scope::All);
+    let ((one, _), (two, _)) = (done(), done());
+    let runner =
+        Runner::new(&factory()).controller(controller(&pods), one).controller(controller(&pods), two);
+    let error = runner.run(std::future::pending()).await.unwrap_err();
+    assert_eq!(error.to_string(), "two controllers have the name \"pod\": give one of them another name");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_of_nothing_runs_until_it_is_asked_to_end() {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(Runner::new(&factory()).run(async { drop(stopped.await) }));
+    assert!(timeout(HOUR, async { running.is_finished() }).await.is_ok_and(|finished| !finished));
+    stop.send(()).unwrap();
+    assert_eq!(running.await.unwrap().unwrap().controllers, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_blocks_its_thread_is_a_reason_to_restart() {
+    let pods = Hand::new(Scope::All);
+    let (engine, _) = controller(&pods).timeout(HOUR).build();
+    let busy = engine::Busy { request: Request::new("d", "a"), since: Instant::now() };
+    engine.lock_busy().insert(0, busy);
+    tokio::time::advance(HOUR).await;
+    assert!(engine.broken().is_empty(), "it is about to be dropped");
+    tokio::time::advance(HOUR).await;
+    assert_eq!(engine.broken(), ["the reconcile of d/a blocks its thread for 7200s"]);
+}

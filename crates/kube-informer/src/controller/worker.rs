@@ -1,0 +1,194 @@
+//! A worker: takes a key, calls the reconciler, sees what came of it.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::Instrument;
+
+use super::action::{self, Action, BoxError, Then};
+use super::context::Context;
+use super::engine::{Busy, Engine};
+use super::reconciler::Reconciler;
+use super::request::Request;
+use super::source::Source;
+use super::writes::{Held, Writes};
+use crate::informer::Informer;
+use crate::workqueue::Item;
+
+pub(super) struct Worker<K, R> {
+    pub(super) engine: Arc<Engine>,
+    pub(super) informer: Informer<K>,
+    pub(super) reconciler: Arc<R>,
+    pub(super) number: usize,
+    pub(super) hold: mpsc::Sender<Held>,
+}
+
+/// A reconcile that takes longer is worth a word.
+const SLOW: Duration = Duration::from_secs(60);
+
+/// How a reconcile ended.
+enum Outcome {
+    Action(Action),
+    Error(BoxError),
+    Panic(String),
+    Timeout,
+}
+
+impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
+    /// Works until it is told to stop. What it has then, it finishes.
+    pub(super) async fn run(self, mut stopped: watch::Receiver<bool>) {
+        self.engine.series.workers.inc();
+        let _counted = Counted(&self.engine);
+        loop {
+            let item = tokio::select! {
+                biased;
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                item = self.engine.queue.get() => item,
+            };
+            let Some(item) = item else { return };
+            self.process(item).await;
+        }
+    }
+
+    async fn process(&self, item: Item<Request>) {
+        let engine = &self.engine;
+        let request = item.key().clone();
+        let gaps: Vec<u64> = engine.sources.iter().map(Source::gaps).collect();
+        let span = tracing::info_span!("reconcile", controller = %engine.name, key = %request);
+        let writes = Arc::new(Writes::default());
+        let outcome = {
+            let _busy = Working::new(engine, self.number, &request);
+            let context = Context::new(
+                Arc::clone(engine),
+                self.informer.clone(),
+                (request.clone(), item.priority()),
+                span.clone(),
+                Arc::clone(&writes),
+            );
+            let begun = Instant::now();
+            let outcome = self.reconcile(context).instrument(span.clone()).await;
+            engine.series.time.observe(begun.elapsed().as_secs_f64());
+            outcome
+        };
+        for (source, gaps) in engine.sources.iter().zip(gaps) {
+            source.reconciled(engine, &request, gaps);
+        }
+        span.in_scope(|| self.conclude(&item, &request, outcome));
+        let outstanding = writes.outstanding(engine);
+        if !outstanding.is_empty() {
+            // Where nobody holds keys any more, everything ends.
+            let _ = self.hold.send(Held { item, outstanding }).await;
+        } else {
+            drop(item);
+        }
+        engine.freed.notify_waiters();
+    }
+
+    async fn reconcile(&self, context: Context<K>) -> Outcome {
+        // The call itself may panic, too.
+        let call = AssertUnwindSafe(async { self.reconciler.reconcile(context).await }).catch_unwind();
+        let mut call = pin!(timeout(self.engine.settings.timeout, call));
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut call => outcome,
+            () = sleep(SLOW) => {
+                tracing::warn!("the reconcile takes more than {SLOW:?}, and is still busy");
+                call.await
+            }
+        };
+        match outcome {
+            Ok(Ok(Ok(action))) => Outcome::Action(action),
+            Ok(Ok(Err(error))) => Outcome::Error(error),
+            Ok(Err(panic)) => {
+                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+                Outcome::Panic(text.unwrap_or_else(|| "a panic without a text".to_owned()))
+            }
+            Err(_) => Outcome::Timeout,
+        }
+    }
+
+    /// Counts it, says it, and queues the key again where that is wanted.
+    fn conclude(&self, item: &Item<Request>, request: &Request, outcome: Outcome) {
+        let (queue, series) = (&self.engine.queue, &self.engine.series);
+        let error = match outcome {
+            Outcome::Action(Action { then, priority }) => {
+                let queue_at = queue.at(priority.unwrap_or(item.priority()));
+                match then {
+                    Then::Done => {
+                        series.success.inc();
+                        queue.forget(request);
+                    }
+                    Then::Requeue => {
+                        series.requeue.inc();
+                        queue_at.add_rate_limited(request.clone());
+                    }
+                    Then::RequeueAfter(delay) => {
+                        series.requeue_after.inc();
+                        queue.forget(request);
+                        queue_at.add_after(request.clone(), delay);
+                    }
+                }
+                tracing::debug!(?then, "reconciled");
+                return;
+            }
+            Outcome::Error(error) if action::is_terminal(&error) => {
+                series.errors.inc();
+                series.terminal.inc();
+                queue.forget(request);
+                let error = action::describe(&error);
+                tracing::error!(error, "the reconcile failed; it is not tried again until something changes");
+                return;
+            }
+            Outcome::Error(error) => action::describe(&error),
+            Outcome::Panic(text) => {
+                series.panics.inc();
+                format!("it panicked: {text}")
+            }
+            Outcome::Timeout => {
+                series.timeouts.inc();
+                format!("it took longer than {:?} and was dropped", self.engine.settings.timeout)
+            }
+        };
+        series.errors.inc();
+        let again = queue.at(item.priority()).add_rate_limited(request.clone());
+        let failures = queue.failures(request);
+        tracing::warn!(error, failures, ?again, "the reconcile failed");
+    }
+}
+
+/// A worker that is busy.
+struct Working<'a> {
+    engine: &'a Engine,
+    number: usize,
+}
+
+impl<'a> Working<'a> {
+    fn new(engine: &'a Engine, number: usize, request: &Request) -> Self {
+        let busy = Busy { request: request.clone(), since: Instant::now() };
+        engine.lock_busy().insert(number, busy);
+        engine.series.active.inc();
+        Self { engine, number }
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.engine.lock_busy().remove(&self.number);
+        self.engine.series.active.dec();
+    }
+}
+
+/// A worker that there is.
+struct Counted<'a>(&'a Engine);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.series.workers.dec();
+    }
+}
