@@ -42,3 +42,6 @@ pub mod sabotage;
 
 // What to do: keys that wait for workers, once each, with delays, retries and priorities.
 pub mod workqueue;
+
+// Who may do it, where there are several.
+pub mod leader;
