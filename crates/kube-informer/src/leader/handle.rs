@@ -32,6 +32,8 @@ struct Inner {
 #[derive(Debug, Clone, Default)]
 pub(super) struct View {
     until: Option<Instant>,
+    /// How often leadership was won.
+    term: u64,
     holder: Option<(Arc<str>, Instant)>,
 }
 
@@ -123,12 +125,24 @@ impl Leadership {
         }
     }
 
-    /// Waits until this process does not lead; not at all, if it does not.
+    /// Waits until leadership is lost; not at all, if there is none. Lost and won again counts as lost.
     pub async fn lost(&self) {
+        let term = self.inner.view.borrow().term;
+        self.ended(term).await;
+    }
+
+    /// Whether it is leadership of that term still.
+    fn is_term(&self, term: u64) -> bool {
+        let view = self.inner.view.borrow();
+        view.term == term && view.leads()
+    }
+
+    /// Waits for the end of a term.
+    async fn ended(&self, term: u64) {
         let mut view = self.inner.view.clone();
         loop {
             let until = match &*view.borrow_and_update() {
-                state if state.leads() => state.until,
+                state if state.leads() && state.term == term => state.until,
                 _ => return,
             };
             let Some(until) = until else { return };
@@ -140,7 +154,7 @@ impl Leadership {
     }
 
     /// Runs a future while this process leads. Before each of its steps the clock is looked at; once leadership is lost,
-    /// none is made any more, and the future is dropped.
+    /// none is made any more, and the future is dropped. Lost and won again counts as lost: another one may have led.
     ///
     /// ```no_run
     /// # async fn example(leadership: kube_informer::leader::Leadership) {
@@ -155,11 +169,12 @@ impl Leadership {
     ///
     /// Where leadership was lost, or there was none.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
+        let term = self.inner.view.borrow().term;
         let mut work = pin!(work);
-        let mut lost = pin!(self.lost());
+        let mut lost = pin!(self.ended(term));
         poll_fn(|context| {
             // Before, and not only when the timer says so: after a freeze both are ready.
-            if !self.is_leader() || lost.as_mut().poll(context).is_ready() {
+            if !self.is_term(term) || lost.as_mut().poll(context).is_ready() {
                 return std::task::Poll::Ready(Err(Lost));
             }
             work.as_mut().poll(context).map(Ok)
@@ -190,9 +205,9 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 
 impl Board {
     /// What is known now. Leadership begins with the view and ends with it; who waits is told afterwards.
-    pub(super) fn show(&self, until: Option<Instant>, holder: Option<(&str, Instant)>) {
+    pub(super) fn show(&self, until: Option<Instant>, term: u64, holder: Option<(&str, Instant)>) {
         self.view.send_modify(|view| {
-            view.until = until;
+            (view.until, view.term) = (until, term);
             view.holder = match (holder, view.holder.take()) {
                 (Some((holder, lapses)), Some((known, _))) if *known == *holder => Some((known, lapses)),
                 (Some((holder, lapses)), _) => Some((holder.into(), lapses)),

@@ -31,6 +31,8 @@ pub(super) struct Machine {
     bid: Option<Timestamp>,
     /// Leader until then.
     until: Option<Instant>,
+    /// How often it became leader.
+    terms: u64,
     /// The last write was answered, and nothing failed since.
     smooth: bool,
     /// In a row.
@@ -92,6 +94,7 @@ impl Machine {
             seen: None,
             bid: None,
             until: None,
+            terms: 0,
             smooth: false,
             conflicts: 0,
             failures: 0,
@@ -108,6 +111,11 @@ impl Machine {
     /// Leader until then, if it leads.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
+    }
+
+    /// How often it became leader.
+    pub(super) fn terms(&self) -> u64 {
+        self.terms
     }
 
     /// Who has the lease, and until when nobody else can.
@@ -240,6 +248,7 @@ impl Machine {
             return Action::Read { before: self.before(now) };
         }
         if self.until.is_none() {
+            self.terms += 1;
             tracing::info!(identity = self.settings.identity, "leader");
         }
         // Writes are sent one after the other: this is later than what was there.

@@ -18,7 +18,7 @@ async fn run(mut machine: Machine, store: Store, mut board: Board) {
     let mut event = Event::Woken;
     let by = loop {
         let action = machine.step(Instant::now(), Timestamp::now(), event);
-        board.show(machine.until(), machine.holder());
+        board.show(machine.until(), machine.terms(), machine.holder());
         event = tokio::select! {
             biased;
             by = board.end() => break by,
@@ -26,7 +26,7 @@ async fn run(mut machine: Machine, store: Store, mut board: Board) {
         };
     };
     machine.abdicate();
-    board.show(None, machine.holder());
+    board.show(None, machine.terms(), machine.holder());
     let ended = match by {
         // Nobody is there any more who could say that the work has ended.
         None => Ended::Kept,
@@ -37,7 +37,7 @@ async fn run(mut machine: Machine, store: Store, mut board: Board) {
         Ended::Failed(why) => tracing::warn!(why, "the lease was not given back: it lapses"),
         ended => tracing::info!(?ended, "the candidacy has ended"),
     }
-    board.show(None, machine.holder());
+    board.show(None, machine.terms(), machine.holder());
     board.ended(ended);
 }
 

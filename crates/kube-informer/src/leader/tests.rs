@@ -406,7 +406,7 @@ async fn promise_19_who_asks_is_told_by_the_clock() {
     assert!(!leadership.is_leader() && leadership.leader().is_none());
     leadership.lost().await;
     let until = Instant::now() + Duration::from_secs(10);
-    board.show(Some(until), Some(("a", until + Duration::from_secs(5))));
+    board.show(Some(until), 1, Some(("a", until + Duration::from_secs(5))));
     leadership.acquired().await;
     assert_eq!(leadership.leader().as_deref(), Some("a"));
     assert!(*leadership.changes().borrow());
@@ -424,7 +424,7 @@ async fn promise_19_who_asks_is_told_by_the_clock() {
 async fn promise_19_no_step_of_guarded_work_is_made_after_the_end() {
     let (leadership, board) = handle::pair("a".into(), &Counted::default());
     assert!(leadership.guard(async {}).await.is_err());
-    board.show(Some(Instant::now() + Duration::from_secs(10)), None);
+    board.show(Some(Instant::now() + Duration::from_secs(10)), 1, None);
     assert_eq!(leadership.guard(async { 7 }).await, Ok(7));
     let mut steps = 0;
     let work = async {
@@ -436,7 +436,7 @@ async fn promise_19_no_step_of_guarded_work_is_made_after_the_end() {
     assert_eq!(leadership.guard(work).await, Err::<(), _>(handle::Lost));
     assert_eq!(steps, 4, "at 0, 3, 6 and 9 s");
     // Both are ready at once: work, and the end.
-    board.show(Some(Instant::now() + Duration::from_secs(10)), None);
+    board.show(Some(Instant::now() + Duration::from_secs(10)), 1, None);
     let (mut frozen, mut after) = (false, false);
     let work = async {
         frozen = true;
@@ -444,7 +444,16 @@ async fn promise_19_no_step_of_guarded_work_is_made_after_the_end() {
         after = true;
     };
     let result = leadership.guard(work).await;
-    assert!(frozen && (result.is_err() || after));
+    assert!(frozen && result.is_err() && !after);
+    // It was lost and won again before the work had its turn.
+    board.show(Some(Instant::now() + Duration::from_secs(10)), 2, None);
+    let mut after = false;
+    let work = async {
+        board.show(Some(Instant::now() + Duration::from_secs(10)), 3, None);
+        tokio::task::yield_now().await;
+        after = true;
+    };
+    assert!(leadership.guard(work).await.is_err() && !after && leadership.is_leader());
 }
 
 #[tokio::test(start_paused = true)]
@@ -459,7 +468,7 @@ async fn metrics_tell_who_leads_now() {
     };
     let counted = metrics.series("mine");
     let (_leadership, board) = handle::pair("a".into(), &counted);
-    board.show(Some(Instant::now() + Duration::from_secs(10)), None);
+    board.show(Some(Instant::now() + Duration::from_secs(10)), 1, None);
     counted.slow_path();
     assert!(scrape().contains("leader_election_master_status{name=\"mine\"} 1\n"), "{}", scrape());
     assert!(scrape().contains("leader_election_slowpath_total{name=\"mine\"} 1\n"), "{}", scrape());

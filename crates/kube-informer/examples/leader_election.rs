@@ -1,0 +1,56 @@
+//! One of several works: start it several times, and stop (Ctrl-C), freeze (Ctrl-Z) or kill the one that does.
+//!
+//! `leader_election [NAMESPACE [NAME [LEASE RENEW RETRY]]]`, the last three in seconds.
+
+use std::error::Error;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use kube_informer::leader::{LeaderElection, Leadership};
+use tokio::signal::unix::{SignalKind, signal};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let namespace = arguments.next().unwrap_or_else(|| "default".to_owned());
+    let name = arguments.next().unwrap_or_else(|| "leader-election-example".to_owned());
+    let client = kube_client::Client::try_default().await?;
+    let mut election = LeaderElection::new(client, namespace, name);
+    let times: Vec<f64> = arguments.map(|seconds| seconds.parse()).collect::<Result<_, _>>()?;
+    if let [lease, renew, retry] = times[..] {
+        let [lease, renew, retry] = [lease, renew, retry].map(Duration::from_secs_f64);
+        election = election.lease(lease).renew(renew).retry(retry);
+    }
+    let leadership = election.start()?;
+    println!("{} stands for election", leadership.identity());
+
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        () = lead(&leadership) => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    // The work is dropped: another one may begin.
+    println!("ends: {:?}", leadership.shutdown(Duration::from_secs(5)).await);
+    Ok(())
+}
+
+async fn lead(leadership: &Leadership) {
+    for term in 1.. {
+        leadership.acquired().await;
+        println!("leads, for the {term}. time");
+        let _ = leadership.guard(work(leadership, term)).await;
+        println!("leads no more");
+    }
+}
+
+/// Work comes in small pieces, and each is preceded by a question.
+async fn work(leadership: &Leadership, term: u32) {
+    loop {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        if !leadership.is_leader() {
+            return;
+        }
+        println!("work {term} {}", now.as_micros());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
