@@ -43,5 +43,8 @@ pub mod sabotage;
 // What to do: keys that wait for workers, once each, with delays, retries and priorities.
 pub mod workqueue;
 
+// What is written in doing it.
+pub mod write;
+
 // Who may do it, where there are several.
 pub mod leader;

@@ -5,8 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
+use kube_informer::factory::Factory;
+use kube_informer::informer::{Informer, Scope};
+use kube_informer::object::Object;
+use kube_informer::resource::Placement;
 use kube_informer_apiserver::Server;
 use kube_informer_testbed::cluster::{Cluster, Namespace};
+use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Access;
 use kube_informer_testbed::proxy::{self, Proxy};
@@ -67,6 +72,18 @@ impl Place {
         Ok(Client::try_from(self.config().await?)?)
     }
 
+    /// The informer of the namespace's objects of a type, synced.
+    pub(crate) async fn informer<K>(&self) -> Result<(Factory, Informer<K>)>
+    where
+        K: kube_client::core::Resource<DynamicType = (), Scope: Placement>,
+    {
+        let factory = Factory::from_config(self.config().await?).await?;
+        let informer = factory.informer::<K>(Scope::namespace(&self.namespace));
+        factory.start();
+        factory.synced(SOON).await?;
+        Ok((factory, informer))
+    }
+
     /// A fault proxy before it.
     pub(crate) async fn proxy(&self) -> Result<Proxy> {
         proxy::Config::new(self.endpoint.access()).add_credentials().start().await
@@ -120,6 +137,18 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
         Ok(value) => value,
         Err(_) => panic!("not within {SOON:?}: {what}"),
     }
+}
+
+/// The object of that name, once the cache has it like that.
+pub(crate) async fn cached<K>(
+    informer: &Informer<K>,
+    namespace: &str,
+    name: &str,
+    like: impl Fn(&Object<K>) -> bool,
+) -> Object<K> {
+    let what = format!("{name} is in the cache");
+    let found = async || informer.get(namespace, name).filter(|object| like(object));
+    eventually(&what, SOON, found).await
 }
 
 /// Makes two tests of a function over a [`Place`].

@@ -8,3 +8,8 @@ mod harness;
 // Who may act.
 mod election;
 mod processes;
+
+// To objects, and about them.
+mod events;
+mod finalizers;
+mod statuses;
