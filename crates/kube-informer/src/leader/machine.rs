@@ -262,7 +262,7 @@ impl Machine {
             (None, None) => {}
             (None, Some(seen)) => seen.gone = true,
             (Some(record), Some(seen)) if seen.record.says_the_same(&record) && !seen.gone => {
-                seen.record = record
+                seen.record = record;
             }
             (Some(record), seen) => {
                 let who = |record: &Record| record.holder().map(str::to_owned);

@@ -76,22 +76,11 @@ impl Target {
         manager: Option<&str>,
         patch: &Value,
     ) -> Result<Answer, WriteError> {
-        let mut uri = self.path(tried.key, subresource);
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        if let Some(manager) = manager {
-            query.append_pair("fieldManager", manager);
-        }
         let content = match form {
             Form::Merge => "application/merge-patch+json",
-            Form::Apply => {
-                query.append_pair("force", "true");
-                "application/apply-patch+yaml"
-            }
+            Form::Apply => "application/apply-patch+yaml",
         };
-        let query = query.finish();
-        if !query.is_empty() {
-            uri = format!("{uri}?{query}");
-        }
+        let uri = format!("{}{}", self.path(tried.key, subresource), query(form, manager));
         let request = Request::patch(uri).header(ACCEPT, "application/json").header(CONTENT_TYPE, content);
         self.send(request.body(patch.to_string().into_bytes()), tried).await
     }
@@ -135,6 +124,20 @@ impl Target {
     }
 }
 
+fn query(form: Form, manager: Option<&str>) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if let Some(manager) = manager {
+        query.append_pair("fieldManager", manager);
+    }
+    if form == Form::Apply {
+        query.append_pair("force", "true");
+    }
+    match query.finish() {
+        query if query.is_empty() => query,
+        query => format!("?{query}"),
+    }
+}
+
 /// Whether the server says that the object is not what it was thought to be: another version, another UID.
 pub(super) fn is_conflict(error: &WriteError) -> bool {
     matches!(error, WriteError::Failed { source, .. } if matches!(&**source, Error::Api(status) if status.code == 409))
@@ -169,5 +172,12 @@ mod tests {
     fn any_name_is_one_part_of_a_path() {
         assert_eq!(segment("system:node-1.example"), "system:node-1.example");
         assert_eq!(segment("a/../b?c#d e%ü"), "a%2F..%2Fb%3Fc%23d%20e%25%C3%BC");
+    }
+
+    #[test]
+    fn who_writes_is_part_of_the_query() {
+        assert_eq!(query(Form::Merge, None), "");
+        assert_eq!(query(Form::Merge, Some("a b")), "?fieldManager=a+b");
+        assert_eq!(query(Form::Apply, Some("x")), "?fieldManager=x&force=true");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Place {
     pub(crate) endpoint: Endpoint,
     pub(crate) namespace: String,
     /// What ends with the test.
-    _server: Option<Server>,
+    server: Option<Server>,
     _own: Option<Namespace>,
 }
 
@@ -40,7 +40,7 @@ impl Place {
         std::fs::write(&file, &kubeconfig)?;
         let endpoint = Endpoint::new(Access::read(&file).await?)?;
         let namespace = "test".to_owned();
-        let place = Self { kubeconfig, endpoint, namespace, _server: Some(server), _own: None };
+        let place = Self { kubeconfig, endpoint, namespace, server: Some(server), _own: None };
         place.post("/api/v1/namespaces", &json!({ "metadata": { "name": "test" } })).await?;
         Ok(place)
     }
@@ -51,7 +51,12 @@ impl Place {
         let kubeconfig = std::fs::read_to_string(cluster.admin_kubeconfig())?;
         let endpoint = cluster.endpoint().clone();
         let name = namespace.name().to_owned();
-        Ok(Self { kubeconfig, endpoint, namespace: name, _server: None, _own: Some(namespace) })
+        Ok(Self { kubeconfig, endpoint, namespace: name, server: None, _own: Some(namespace) })
+    }
+
+    /// Whether it is kube-apiserver.
+    pub(crate) fn is_real(&self) -> bool {
+        self.server.is_none()
     }
 
     /// What people put into a file.

@@ -58,12 +58,10 @@ async fn a_status_that_says_the_same_is_not_written(place: Place) -> Result<()> 
     assert_eq!(status.patch(&object, &json!({ "replicas": 3, "readyReplicas": null })).await?, None);
     assert_eq!(place.version().await?, version);
     // A field more, a field less; the spec is not touched.
-    let written =
-        status.patch(&object, &json!({ "replicas": null, "updatedReplicas": 1, "readyReplicas": 1 })).await?;
-    assert!(written.is_some());
+    let other = json!({ "observedGeneration": null, "updatedReplicas": 1 });
+    assert!(status.patch(&object, &other).await?.is_some());
     let now = place.get(&place.path(IT)).await?;
-    assert_eq!((&now["status"]["replicas"], &now["status"]["updatedReplicas"]), (&Value::Null, &json!(1)));
-    assert_eq!(now["status"]["observedGeneration"], 1);
+    assert_eq!(now["status"], json!({ "replicas": 3, "updatedReplicas": 1 }));
     assert_eq!(now["metadata"]["generation"], 1);
     let error = status.patch(&object, &json!([1])).await.unwrap_err().to_string();
     assert!(
@@ -81,7 +79,15 @@ async fn a_status_is_applied_if_asked_for(place: Place) -> Result<()> {
     let (factory, deployments) = place.informer::<Deployment>().await?;
     let object = place.of_cache(&deployments).await;
     let status = Status::of::<Deployment>(place.client().await?).manager("applier").apply();
-    assert!(status.patch(&object, &json!({ "replicas": 3, "updatedReplicas": 2 })).await?.is_some());
+    let first = status.patch(&object, &json!({ "replicas": 3, "updatedReplicas": 2 })).await;
+    if !place.is_real() {
+        // The embedded server does not know it, and says so.
+        let error = first.unwrap_err().to_string();
+        assert!(error.contains("server-side apply is not supported") && error.contains("(415"), "{error}");
+        factory.shutdown().await;
+        return Ok(());
+    }
+    assert!(first?.is_some());
     let written = status.patch(&object, &json!({ "replicas": 3 })).await?.expect("less than before");
     let now = place.get(&place.path(IT)).await?;
     assert_eq!(now["status"]["replicas"], 3);
@@ -113,7 +119,8 @@ async fn a_status_of_another_one_is_left_alone(place: Place) -> Result<()> {
     let error = status.patch(&object, &json!({ "replicas": 8 })).await.unwrap_err();
     assert!(error.is_gone() && error.to_string().contains("no status to write to"), "{error}");
     place.deployment().await?;
-    for status in [status.clone(), status.apply()] {
+    let apply = place.is_real().then(|| status.clone().apply());
+    for status in [status].into_iter().chain(apply) {
         let error = status.patch(&object, &json!({ "replicas": 9 })).await.unwrap_err().to_string();
         assert!(error.contains("(409") || error.contains("(422"), "{error}");
     }
