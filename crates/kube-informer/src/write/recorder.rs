@@ -206,7 +206,8 @@ impl About {
     /// An object that a client gave.
     #[must_use]
     pub fn object<K: KubeResource<DynamicType = ()>>(object: &K) -> Self {
-        Self(object.object_ref(&()))
+        let resource_version = object.meta().resource_version.clone();
+        Self(ObjectReference { resource_version, ..object.object_ref(&()) })
     }
 }
 
