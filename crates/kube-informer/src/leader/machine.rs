@@ -249,7 +249,7 @@ impl Machine {
         }
         if self.until.is_none() {
             self.terms += 1;
-            tracing::info!(identity = self.settings.identity, "leader");
+            tracing::info!(identity = self.settings.identity, "became leader");
         }
         // Writes are sent one after the other: this is later than what was there.
         self.until = Some(until);
@@ -268,7 +268,8 @@ impl Machine {
                 let who = |record: &Record| record.holder().map(str::to_owned);
                 let before = seen.as_ref().and_then(|seen| who(&seen.record));
                 if let Some(holder) = record.holder().filter(|holder| before.as_deref() != Some(*holder)) {
-                    tracing::info!(leader = holder, "the lease has a new holder");
+                    let lasts = record.duration().unwrap_or(self.settings.lease);
+                    tracing::info!(leader = holder, ?lasts, "the lease has a new holder");
                 }
                 *seen = Some(Seen { record, since: now, gone: false });
             }

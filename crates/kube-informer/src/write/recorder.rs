@@ -248,3 +248,6 @@ impl fmt::Debug for Recorder {
         f.debug_struct("Recorder").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,14 @@ fn candidate(client: Client, place: &Place, identity: &str) -> LeaderElection {
         .retry(Duration::from_millis(400))
 }
 
+/// One whose lease does not lapse before the test has failed, however busy the machine is.
+fn lasting(client: Client, place: &Place, identity: &str) -> LeaderElection {
+    candidate(client, place, identity)
+        .lease(Duration::from_secs(600))
+        .renew(Duration::from_secs(500))
+        .retry(Duration::from_millis(100))
+}
+
 /// When the first and the last work of each term was done.
 type Terms = Arc<Mutex<Vec<(Instant, Instant)>>>;
 
@@ -119,7 +127,7 @@ fn assert_apart(workers: &[&Worker]) {
 async fn promise_19_one_of_three_leads(place: Place) -> Result<()> {
     let mut workers = Vec::new();
     for identity in ["one", "two", "three"] {
-        workers.push(Worker::new(candidate(place.client().await?, &place, identity).start()?));
+        workers.push(Worker::new(lasting(place.client().await?, &place, identity).start()?));
     }
     let (_, first, _) =
         soon("one leads", select_all(workers.iter().map(|worker| Box::pin(worker.works())))).await;
@@ -132,7 +140,7 @@ async fn promise_19_one_of_three_leads(place: Place) -> Result<()> {
     assert_eq!(workers.iter().filter(|worker| worker.leadership.is_leader()).count(), 1);
     let lease = place.get(&place.path(LEASE)).await?;
     assert_eq!(lease["spec"]["holderIdentity"], leader);
-    assert_eq!(lease["spec"]["leaseDurationSeconds"], 4);
+    assert_eq!(lease["spec"]["leaseDurationSeconds"], 600);
     assert_eq!(lease["spec"]["leaseTransitions"], 0);
     let renewed = async || {
         let now = place.get(&place.path(LEASE)).await.ok()?;
@@ -148,16 +156,9 @@ async fn promise_19_one_of_three_leads(place: Place) -> Result<()> {
 }
 
 async fn promise_19_a_clean_end_hands_over_at_once(place: Place) -> Result<()> {
-    // A lease that does not lapse before the test has failed.
-    let long = |election: LeaderElection| {
-        election
-            .lease(Duration::from_secs(600))
-            .renew(Duration::from_secs(500))
-            .retry(Duration::from_millis(100))
-    };
-    let one = Worker::new(long(candidate(place.client().await?, &place, "one")).start()?);
+    let one = Worker::new(lasting(place.client().await?, &place, "one").start()?);
     one.works().await;
-    let two = Worker::new(long(candidate(place.client().await?, &place, "two")).start()?);
+    let two = Worker::new(lasting(place.client().await?, &place, "two").start()?);
     let known = async || (two.leadership.leader().as_deref() == Some("one")).then_some(());
     eventually("the second one knows the first one", SOON, known).await;
     let mut changes = one.leadership.changes();
@@ -169,7 +170,7 @@ async fn promise_19_a_clean_end_hands_over_at_once(place: Place) -> Result<()> {
     let spec = place.get(&place.path(LEASE)).await?["spec"].clone();
     assert_eq!((&spec["holderIdentity"], &spec["leaseTransitions"]), (&json!("two"), &json!(1)));
     // Who does not lead has nothing to give back, and takes nothing away.
-    let three = long(candidate(place.client().await?, &place, "three")).start()?;
+    let three = lasting(place.client().await?, &place, "three").start()?;
     assert_eq!(three.shutdown(SOON).await, Ended::NotHeld);
     assert!(two.leadership.is_leader());
     assert_apart(&[&one, &two]);
@@ -239,7 +240,7 @@ async fn a_lease_of_another_s_is_changed_only_where_it_must_be(place: Place) -> 
             "acquireTime": "2000-01-01T00:00:00.000000Z", "renewTime": "2100-01-01T00:00:00.000000Z" },
     });
     place.post(&place.path("coordination.k8s.io/v1/leases"), &lease).await?;
-    let leadership = candidate(place.client().await?, &place, "heir").start()?;
+    let leadership = lasting(place.client().await?, &place, "heir").start()?;
     soon("it leads", leadership.acquired()).await;
     let label = json!({ "metadata": { "labels": { "more": "yes" } } });
     place.merge(&place.path(LEASE), &label).await?;

@@ -5,7 +5,9 @@ use std::io;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::informer::Informer;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube_informer::factory::Factory;
+use kube_informer::informer::{Informer, Scope};
 use kube_informer::object::Object;
 use kube_informer::write::{Finalized, Finalizer, FinalizerError};
 use kube_informer_testbed::proxy::{Answer, Match};
@@ -21,6 +23,7 @@ on_both! {
     an_object_that_goes_gets_no_finalizer,
     what_the_server_refuses_is_told,
     a_lost_answer_is_made_good,
+    objects_may_have_odd_names_and_no_namespace,
 }
 
 const NAME: &str = "example.com/cleanup";
@@ -75,7 +78,7 @@ async fn a_finalizer_is_on_the_object_before_anything_is_made(place: Place) -> R
         assert_eq!(finalizers(&now), [OTHER, NAME]);
         Ok::<_, io::Error>("made")
     };
-    let done = finalizer.reconcile(&object, apply, never_made).await?;
+    let done = finalizer.reconcile(&object, apply, never).await?;
     let written = done.written().cloned().expect("it was put on now");
     assert_eq!(done, Finalized::Applied { value: "made", written: Some(written.clone()) });
     maps.caught_up(&written, SOON).await?;
@@ -100,10 +103,6 @@ async fn a_finalizer_is_on_the_object_before_anything_is_made(place: Place) -> R
     place.merge(&place.path("configmaps/it"), &json!({ "metadata": { "finalizers": null } })).await?;
     factory.shutdown().await;
     Ok(())
-}
-
-async fn never_made() -> Result<(), io::Error> {
-    never().await
 }
 
 async fn an_object_goes_after_its_cleanup_and_not_before(place: Place) -> Result<()> {
@@ -244,6 +243,27 @@ async fn a_lost_answer_is_made_good(place: Place) -> Result<()> {
     let done = finalizer.reconcile(&object, nothing, never).await?;
     assert_eq!(done, Finalized::Applied { value: (), written: None });
     place.merge(&place.path("configmaps/it"), &json!({ "metadata": { "finalizers": null } })).await?;
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn objects_may_have_odd_names_and_no_namespace(place: Place) -> Result<()> {
+    let name = format!("odd: {} ?#", place.namespace);
+    let role = json!({ "metadata": { "name": name }, "rules": [] });
+    place.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await?;
+    let factory = Factory::from_config(place.config().await?).await?;
+    let roles = factory.informer::<ClusterRole>(Scope::All);
+    factory.start();
+    factory.synced(SOON).await?;
+    let finalizer = Finalizer::of::<ClusterRole>(place.client().await?, NAME);
+    let object = cached(&roles, "", &name, |_| true).await;
+    let written = finalizer.add(&object).await?.expect("it is new");
+    roles.caught_up(&written, SOON).await?;
+    let object = roles.get("", &name).unwrap();
+    assert!(finalizer.has(&object)?);
+    assert!(finalizer.remove(&object).await?.is_some());
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/odd:%20{}%20%3F%23", place.namespace);
+    place.delete(&path).await?;
     factory.shutdown().await;
     Ok(())
 }
