@@ -430,6 +430,7 @@ async fn promise_19_no_step_of_guarded_work_is_made_after_the_end() {
     let work = async {
         loop {
             steps += 1;
+            // tidy: allow-sleep this is the work, on a paused clock
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
     };
