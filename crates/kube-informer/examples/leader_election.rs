@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube_informer::leader::{LeaderElection, Leadership};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -23,34 +24,43 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let leadership = election.start()?;
     println!("{} stands for election", leadership.identity());
 
+    let (stop, stopped) = watch::channel(false);
+    let leading = tokio::spawn(lead(leadership.clone(), stopped));
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
-        () = lead(&leadership) => {}
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
-    // The work is dropped: another one may begin.
+    // First the work ends, then another one may begin.
+    stop.send_replace(true);
+    leading.await?;
     println!("ends: {:?}", leadership.shutdown(Duration::from_secs(5)).await);
     Ok(())
 }
 
-async fn lead(leadership: &Leadership) {
-    for term in 1.. {
-        leadership.acquired().await;
+async fn lead(leadership: Leadership, mut stopped: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+            () = leadership.acquired() => {}
+        }
+        let Some(term) = leadership.term() else { continue };
         println!("leads, for the {term}. time");
-        let _ = leadership.guard(work(leadership, term)).await;
+        // Work that blocks has a thread. What does not is best put under `leadership.guard(…)`.
+        let (worker, stopped) = (leadership.clone(), stopped.clone());
+        let _ = tokio::task::spawn_blocking(move || work(&worker, term, &stopped)).await;
         println!("leads no more");
     }
 }
 
 /// Work comes in small pieces, and each is preceded by a question.
-async fn work(leadership: &Leadership, term: u32) {
-    loop {
+fn work(leadership: &Leadership, term: u64, stopped: &watch::Receiver<bool>) {
+    while !*stopped.borrow() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        if !leadership.is_leader() {
+        if leadership.term() != Some(term) {
             return;
         }
         println!("work {term} {}", now.as_micros());
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        std::thread::park_timeout(Duration::from_millis(1));
     }
 }

@@ -88,6 +88,14 @@ impl Leadership {
         self.inner.view.borrow().leads()
     }
 
+    /// Which time it is that this process leads, counted from 1; `None` where it does not, at this moment, by the clock. Who
+    /// asks now and then can tell by it that leadership was lost and won again meanwhile.
+    #[must_use]
+    pub fn term(&self) -> Option<u64> {
+        let view = self.inner.view.borrow();
+        view.leads().then_some(view.term)
+    }
+
     /// Until when it leads, if nothing is renewed; `None` where it does not.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
@@ -131,12 +139,6 @@ impl Leadership {
         self.ended(term).await;
     }
 
-    /// Whether it is leadership of that term still.
-    fn is_term(&self, term: u64) -> bool {
-        let view = self.inner.view.borrow();
-        view.term == term && view.leads()
-    }
-
     /// Waits for the end of a term.
     async fn ended(&self, term: u64) {
         let mut view = self.inner.view.clone();
@@ -174,7 +176,7 @@ impl Leadership {
         let mut lost = pin!(self.ended(term));
         poll_fn(|context| {
             // Before, and not only when the timer says so: after a freeze both are ready.
-            if !self.is_term(term) || lost.as_mut().poll(context).is_ready() {
+            if self.term() != Some(term) || lost.as_mut().poll(context).is_ready() {
                 return std::task::Poll::Ready(Err(Lost));
             }
             work.as_mut().poll(context).map(Ok)

@@ -409,10 +409,10 @@ async fn promise_19_who_asks_is_told_by_the_clock() {
     board.show(Some(until), 1, Some(("a", until + Duration::from_secs(5))));
     leadership.acquired().await;
     assert_eq!(leadership.leader().as_deref(), Some("a"));
-    assert!(*leadership.changes().borrow());
+    assert!(*leadership.changes().borrow() && leadership.term() == Some(1));
     // Nobody says that it is over.
     tokio::time::advance(Duration::from_secs(10)).await;
-    assert!(!leadership.is_leader() && leadership.until().is_none());
+    assert!(!leadership.is_leader() && leadership.until().is_none() && leadership.term().is_none());
     leadership.lost().await;
     assert_eq!(leadership.leader().as_deref(), Some("a"), "not free yet");
     tokio::time::advance(Duration::from_secs(5)).await;

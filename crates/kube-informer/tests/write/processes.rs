@@ -20,7 +20,7 @@ struct Member {
 }
 
 /// A piece of work: in which term, and when.
-type Work = (u32, u64);
+type Work = (u64, u64);
 
 impl Member {
     fn start(name: &str, folder: &Path, place: &Place) -> Result<Self> {
