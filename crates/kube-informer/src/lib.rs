@@ -43,6 +43,9 @@ pub mod sabotage;
 // What to do: keys that wait for workers, once each, with delays, retries and priorities.
 pub mod workqueue;
 
+// Where it is done.
+mod host;
+
 // What is written in doing it.
 pub mod write;
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::host;
+
 /// As client-go: see there.
 pub(super) const JITTER: f64 = 1.2;
 
@@ -104,15 +106,5 @@ pub(super) fn check_name(setting: &'static str, value: &str) -> Result<(), Setti
 /// Host name and something random: two processes of one host are two.
 fn identity() -> String {
     let random = || fastrand::u64(..);
-    format!("{}_{:016x}{:016x}", host_name(), random(), random())
-}
-
-fn host_name() -> String {
-    let from_kernel = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let from_environment = || std::env::var("HOSTNAME").ok();
-    let found = from_kernel().or_else(from_environment).unwrap_or_default();
-    match found.trim() {
-        "" => "unknown-host".to_owned(),
-        name => name.chars().take(253).collect(),
-    }
+    format!("{}_{:016x}{:016x}", host::name(), random(), random())
 }

@@ -1,5 +1,7 @@
 //! What events may say, and how they may be called.
 
+use crate::host;
+
 /// The longest note, in bytes: the server refuses more.
 pub(super) const NOTE: usize = 1024;
 
@@ -59,13 +61,8 @@ fn is_label(label: &str) -> bool {
 
 /// This process, as one of several of that controller.
 pub(super) fn instance(controller: &str) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = match host.trim() {
-        "" => "unknown-host",
-        host => host,
-    };
     let name = controller.rsplit('/').next().unwrap_or_default();
-    cut(&format!("{name}-{host}"), WORD).to_owned()
+    cut(&format!("{name}-{}", host::name()), WORD).to_owned()
 }
 
 /// A name for an event: that of the object, so that people find it, and something that no other event has.
