@@ -31,7 +31,7 @@ mod source;
 
 // One request.
 mod body;
-mod cause;
+pub(crate) mod cause;
 mod fetch;
 mod retry_after;
 

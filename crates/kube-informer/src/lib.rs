@@ -43,8 +43,17 @@ pub mod sabotage;
 // What to do: keys that wait for workers, once each, with delays, retries and priorities.
 pub mod workqueue;
 
+// Where it is done.
+mod host;
+
+// What is written in doing it.
+pub mod write;
+
 // Who does it: sources of keys, workers, and a reconciler.
 pub mod controller;
 
 // Several controllers and their informers under one roof.
 pub mod runner;
+
+// Who may do it, where there are several.
+pub mod leader;

@@ -10,6 +10,14 @@ pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
     Failure { refused: is_refused(error), message: chain(error) }
 }
 
+/// What a request of kube-client failed with: what the server said, or why nothing was heard of it.
+pub(crate) fn of_request(error: &kube_client::Error) -> String {
+    match error {
+        kube_client::Error::Api(status) => format!("{} ({} {})", status.message, status.code, status.reason),
+        error => chain(error),
+    }
+}
+
 /// The message of an error and of each of its causes, once each: many errors repeat what their cause says.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut out = error.to_string();
