@@ -84,7 +84,7 @@ async fn an_outage_is_told_and_what_was_missed_is_told_as_its_result(place: Plac
         replay.take(&message, false)?;
         match message {
             Message::Change(change) => {
-                told.push((change.change.obj.name.clone(), change.change.what, change.change.reason))
+                told.push((change.change.obj.name.clone(), change.change.what, change.change.reason));
             }
             Message::Gap(said) => gap = Some(said),
             _ => {}
@@ -101,9 +101,7 @@ async fn an_outage_is_told_and_what_was_missed_is_told_as_its_result(place: Plac
     // Who comes back over it is told of it, too.
     let mut late = feed.client().await?;
     late.sub("late", json!({ "labels": "app=web", "since": before })).await?;
-    let said =
-        late.find(|message| matches!(message, Message::Gap(gap) if gap.subs == ["late"]).then_some(())).await;
-    said
+    late.find(|message| matches!(message, Message::Gap(gap) if gap.subs == ["late"]).then_some(())).await
 }
 
 async fn values_of_secrets_are_hidden(place: Place) -> Result<()> {
