@@ -41,11 +41,13 @@ async fn until(link: &Link, mut is_it: impl FnMut(&Message) -> bool) -> Vec<Mess
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 #[allow(clippy::await_holding_lock, reason = "the hub is to be held up")]
 async fn what_came_too_fast_is_told_as_its_result_and_as_a_gap() {
-    let server = Server::builder().tls(false).start().await.unwrap();
+    // What the hub runs on is held up with it; the others are elsewhere.
+    let elsewhere = tokio::runtime::Runtime::new().unwrap();
+    let server = elsewhere.spawn(Server::builder().tls(false).start()).await.unwrap().unwrap();
     let file = std::env::temp_dir().join(format!("feed-hub-{}", std::process::id()));
     server.write_kubeconfig(&file).unwrap();
     let endpoint = Endpoint::new(Access::read(&file).await.unwrap()).unwrap();
-    let factory = Factory::from_source(Source::file(&file)).await.unwrap();
+    let factory = elsewhere.spawn(Factory::from_source(Source::file(&file))).await.unwrap().unwrap();
     std::fs::remove_file(&file).unwrap();
     let add = async |name: &str| {
         let map = json!({ "metadata": { "name": name }, "data": { "key": "0" } });
@@ -106,4 +108,5 @@ async fn what_came_too_fast_is_told_as_its_result_and_as_a_gap() {
     let gap = gap.expect("a gap");
     assert!(gap.from.is_some_and(|start| start.seq >= from.seq && start.seq < gap.to.seq), "{gap:?}");
     factory.shutdown().await;
+    elsewhere.shutdown_background();
 }
