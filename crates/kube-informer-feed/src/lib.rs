@@ -8,3 +8,6 @@
 
 // What changed, said in words.
 pub mod change;
+
+// What happens to Deployments: the controller.
+pub mod deployments;
