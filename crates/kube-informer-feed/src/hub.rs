@@ -252,7 +252,8 @@ pub(crate) enum Known {
 impl Core {
     /// Takes a connection out of all topics; gives those that nobody is told of any more.
     fn leave(&mut self, link: &Arc<Link>) -> Vec<TopicId> {
-        let followed = self.topics.values_mut().filter(|topic| topic.links.iter().any(|each| each.id == link.id));
+        let followed =
+            self.topics.values_mut().filter(|topic| topic.links.iter().any(|each| each.id == link.id));
         let mut idle = Vec::new();
         for topic in followed {
             topic.links.retain(|each| each.id != link.id);
@@ -285,7 +286,10 @@ impl Drop for Inner {
 
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("cursor", &self.cursor()).field("topics", &self.topics()).finish_non_exhaustive()
+        f.debug_struct("Hub")
+            .field("cursor", &self.cursor())
+            .field("topics", &self.topics())
+            .finish_non_exhaustive()
     }
 }
 

@@ -77,12 +77,20 @@ impl Metrics {
         registry.register("changes", "Changes that were told, by what happened", self.changes.clone());
         registry.register("sent_messages", "Messages that were sent", self.sent_messages.clone());
         registry.register("sent_bytes", "What they took", self.sent_bytes.clone());
-        registry.register("coalesced", "Changes that became part of others, for slow clients", self.coalesced.clone());
+        registry.register(
+            "coalesced",
+            "Changes that became part of others, for slow clients",
+            self.coalesced.clone(),
+        );
         registry.register("gaps", "How often not everything could be told, by why", self.gaps.clone());
         registry.register("closes", "Connections that ended, by why", self.closes.clone());
         registry.register("refused", "Requests that were not taken, by why", self.refused.clone());
         registry.register("errors", "Requests of connected clients that were refused", self.errors.clone());
-        registry.register("journal_entries", "What is kept for those who come back", self.journal_entries.clone());
+        registry.register(
+            "journal_entries",
+            "What is kept for those who come back",
+            self.journal_entries.clone(),
+        );
         registry.register("journal_bytes", "What that takes", self.journal_bytes.clone());
     }
 

@@ -66,7 +66,14 @@ pub(crate) enum Beginning {
 }
 
 impl Subscription {
-    pub(crate) fn new(id: String, topic: TopicId, filter: Filter, mode: Mode, slow: Slow, snapshot: bool) -> Self {
+    pub(crate) fn new(
+        id: String,
+        topic: TopicId,
+        filter: Filter,
+        mode: Mode,
+        slow: Slow,
+        snapshot: bool,
+    ) -> Self {
         let label = label(&[id.as_str()]);
         Self { id, topic, filter, mode, slow, snapshot, active: false, label }
     }
@@ -113,7 +120,8 @@ impl Session {
         let waiting = self.subs.iter_mut().filter(|sub| sub.topic == topic && !sub.active);
         for sub in waiting {
             sub.active = true;
-            let beginning = if sub.snapshot { Beginning::Snapshot(Arc::clone(objects)) } else { Beginning::Now };
+            let beginning =
+                if sub.snapshot { Beginning::Snapshot(Arc::clone(objects)) } else { Beginning::Now };
             self.outbox.begin(sub, gvr, beginning, cursor);
         }
     }
@@ -159,7 +167,14 @@ impl Session {
     }
 
     /// How a resource is.
-    pub(crate) fn status(&mut self, topic: TopicId, gvr: &str, state: StatusState, why: Option<&str>, head: Cursor) {
+    pub(crate) fn status(
+        &mut self,
+        topic: TopicId,
+        gvr: &str,
+        state: StatusState,
+        why: Option<&str>,
+        head: Cursor,
+    ) {
         let subs: Vec<String> =
             self.subs.iter().filter(|sub| sub.topic == topic).map(|sub| sub.id.clone()).collect();
         if !subs.is_empty() {

@@ -57,7 +57,9 @@ pub enum HubError {
         source: ResolveError,
     },
     /// The cluster did not answer.
-    #[error("cannot follow {name:?}: the cluster did not say within {deadline:?} what that is; check its address")]
+    #[error(
+        "cannot follow {name:?}: the cluster did not say within {deadline:?} what that is; check its address"
+    )]
     Slow {
         /// What was asked for.
         name: String,

@@ -45,7 +45,9 @@ impl Hub {
         let most = self.inner.settings.others;
         let others = self.inner.core().topics.values().filter(|topic| !topic.wanted).count();
         if others >= most {
-            return Err(format!("{most} resources are followed already; try again later, or ask for one of them"));
+            return Err(format!(
+                "{most} resources are followed already; try again later, or ask for one of them"
+            ));
         }
         Ok(self.follow(resource, false))
     }
@@ -147,7 +149,11 @@ impl Follower {
     fn event(&self, hub: &Inner, event: Event) {
         match event {
             Event::Added { new, initial } => {
-                let known = hub.core().topics.get(&self.topic).and_then(|topic| topic.get(&new.key().to_key()).cloned());
+                let known = hub
+                    .core()
+                    .topics
+                    .get(&self.topic)
+                    .and_then(|topic| topic.get(&new.key().to_key()).cloned());
                 match known {
                     // Said again after a gap.
                     Some(known) if known.uid() == new.uid() && known.version() == new.version() => {}
@@ -174,7 +180,7 @@ impl Follower {
             return;
         }
         let change = describe::modified(old, new);
-        if change.changes.is_empty() {
+        if change.changes.is_empty() && change.truncated == 0 && change.classes.is_empty() {
             // Only its version is another.
             self.know(hub, Known::Is(new.clone()));
         } else {
@@ -208,7 +214,8 @@ impl Follower {
             }
         }
         // Those that are new are about to be told.
-        let reason = format!("{missed} changes came faster than they could be told: what they led to is told");
+        let reason =
+            format!("{missed} changes came faster than they could be told: what they led to is told");
         self.tell_gap(hub, from, reason, GapReason::Missed);
     }
 
@@ -236,7 +243,8 @@ impl Follower {
         let from = self.stale_since.take().unwrap_or(head);
         if relists > before {
             self.relists = Some(relists);
-            let reason = "the cluster was read anew: of what happened meanwhile, only the result is told".to_owned();
+            let reason =
+                "the cluster was read anew: of what happened meanwhile, only the result is told".to_owned();
             self.tell_gap(hub, from, reason, GapReason::Relisted);
         }
     }
@@ -249,7 +257,13 @@ fn again(relists: &Relists) -> u64 {
 
 impl Inner {
     /// Tells a change.
-    pub(super) fn tell(&self, topic: TopicId, change: Change, old: Option<Object>, new: Option<Object>) -> Option<Cursor> {
+    pub(super) fn tell(
+        &self,
+        topic: TopicId,
+        change: Change,
+        old: Option<Object>,
+        new: Option<Object>,
+    ) -> Option<Cursor> {
         let known = match (&old, &new) {
             (_, Some(new)) => Known::Is(new.clone()),
             (Some(old), None) => Known::Was(old.clone()),
@@ -308,7 +322,10 @@ pub(super) fn retire(hub: &Arc<Inner>, id: TopicId) {
             };
             if let Some(topic) = given_up {
                 topic.abandon();
-                tracing::info!(resource = topic.gvr, "nobody is told of a resource any more: its informer is stopped");
+                tracing::info!(
+                    resource = topic.gvr,
+                    "nobody is told of a resource any more: its informer is stopped"
+                );
                 hub.factory.stop(&topic.informer, END).await;
             }
             return;

@@ -18,7 +18,9 @@ pub(super) enum Meant {
 /// `apps/v1/deployments` as `kubectl` takes it: `deployments.v1.apps`. Other names stay; `None` where it is neither.
 pub(super) fn kubectl_name(name: &str) -> Option<String> {
     let is_word = |word: &str| {
-        !word.is_empty() && word.len() <= 253 && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
+        !word.is_empty()
+            && word.len() <= 253
+            && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
     };
     let parts: Vec<&str> = name.split('/').collect();
     if !parts.iter().copied().all(is_word) {
@@ -38,7 +40,8 @@ impl Hub {
         let refuse = |code, message: String| ErrMessage::new(Some(sub), code, message);
         let Some(kubectl) = kubectl_name(name) else {
             let name = crate::message::short(name);
-            let message = format!(r#"{name:?} names no resource: say "apps/v1/deployments", "v1/pods" or "deploy""#);
+            let message =
+                format!(r#"{name:?} names no resource: say "apps/v1/deployments", "v1/pods" or "deploy""#);
             return Err(refuse(400, message));
         };
         if let Some(topic) = self.inner.core().named(name) {
@@ -54,10 +57,14 @@ impl Hub {
             match resolved.await {
                 Ok(Ok(resource)) => resource,
                 Ok(Err(error @ ResolveError::NotFound(_))) => return Err(refuse(404, error.to_string())),
-                Ok(Err(error @ ResolveError::NotWatchable { .. })) => return Err(refuse(405, error.to_string())),
+                Ok(Err(error @ ResolveError::NotWatchable { .. })) => {
+                    return Err(refuse(405, error.to_string()));
+                }
                 Ok(Err(error)) => return Err(refuse(503, format!("{error}; try again later"))),
                 Err(_) => {
-                    let message = format!("the cluster did not say within {patience:?} what {name:?} is; try again later");
+                    let message = format!(
+                        "the cluster did not say within {patience:?} what {name:?} is; try again later"
+                    );
                     return Err(refuse(503, message));
                 }
             }
@@ -67,7 +74,8 @@ impl Hub {
         }
         if !self.inner.settings.any {
             let wanted = self.wanted().join(", ");
-            let message = format!("{} is not to be had here; this server was started for {wanted}", gvr(&resource));
+            let message =
+                format!("{} is not to be had here; this server was started for {wanted}", gvr(&resource));
             return Err(refuse(403, message));
         }
         Ok(Meant::Resource(resource))
@@ -85,7 +93,8 @@ impl Core {
         if let Some(exact) = self.find(name) {
             return Some(exact);
         }
-        let mut named = self.topics.values().filter(|topic| topic.wanted && topic.informer.resource().plural == name);
+        let mut named =
+            self.topics.values().filter(|topic| topic.wanted && topic.informer.resource().plural == name);
         let first = named.next()?;
         named.next().is_none().then_some(first.id)
     }

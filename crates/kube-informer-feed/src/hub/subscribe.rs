@@ -25,16 +25,26 @@ impl Hub {
         {
             let session = link.session();
             if session.has(&sub.id) {
-                return Err(refuse(409, "there is a subscription with this id; end it with unsub, or take another id".to_owned()));
+                return Err(refuse(
+                    409,
+                    "there is a subscription with this id; end it with unsub, or take another id".to_owned(),
+                ));
             }
             if session.len() >= most {
-                return Err(refuse(429, format!("{most} subscriptions are allowed per connection; end one with unsub")));
+                return Err(refuse(
+                    429,
+                    format!("{most} subscriptions are allowed per connection; end one with unsub"),
+                ));
             }
         }
         if sub.ns.len() > NAMESPACES {
-            return Err(refuse(400, format!("{NAMESPACES} namespaces are allowed in one subscription; name none for all")));
+            return Err(refuse(
+                400,
+                format!("{NAMESPACES} namespaces are allowed in one subscription; name none for all"),
+            ));
         }
-        let selector: Selector = sub.labels.parse().map_err(|error| refuse(400, format!("labels: {error}")))?;
+        let selector: Selector =
+            sub.labels.parse().map_err(|error| refuse(400, format!("labels: {error}")))?;
         let filter = Filter { namespaces: sub.ns.iter().cloned().collect(), selector };
         loop {
             let topic = match self.resolve(&sub.id, &sub.gvr).await? {
@@ -97,7 +107,9 @@ impl Hub {
             let from = topic.since.filter(|from| from.epoch != since.epoch || from.seq <= since.seq);
             let news = journal.since(since).map_err(|error| error.to_string())?;
             // What was told before it was followed, this time, is not known.
-            from.ok_or_else(|| "the cursor is too old: this resource was not followed all the time since".to_owned())?;
+            from.ok_or_else(|| {
+                "the cursor is too old: this resource was not followed all the time since".to_owned()
+            })?;
             Ok::<Vec<_>, String>(news.filter(|news| news.topic == topic.id).cloned().collect())
         });
         let beginning = match replay {

@@ -147,7 +147,9 @@ fn describe(state: &State) -> (StatusState, Option<String>) {
     match state {
         State::Live => (StatusState::Live, None),
         State::Starting | State::Syncing => (StatusState::Syncing, None),
-        State::Stale { why, .. } if why.cause == Cause::Forbidden => (StatusState::Forbidden, Some(why.to_string())),
+        State::Stale { why, .. } if why.cause == Cause::Forbidden => {
+            (StatusState::Forbidden, Some(why.to_string()))
+        }
         State::Stale { why, .. } => (StatusState::Stale, Some(why.to_string())),
         State::Stopped => (StatusState::Stale, Some("the informer was stopped".to_owned())),
         _ => (StatusState::Stale, Some(state.to_string())),

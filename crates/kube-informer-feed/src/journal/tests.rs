@@ -48,7 +48,19 @@ fn cursors_are_read_as_they_are_written_and_nothing_else_is() {
     let cursor = Cursor { epoch: Epoch(0x7f3), seq: 18_834 };
     assert_eq!(cursor.to_string(), "7f3:18834");
     assert_eq!("7f3:18834".parse(), Ok(cursor));
-    for text in ["", ":", "7f3", "7f3:", ":1", "7f3:-1", "+7:1", "7F3:1", "7f3:1:2", "7f3:99999999999999999999", " 7:1"] {
+    for text in [
+        "",
+        ":",
+        "7f3",
+        "7f3:",
+        ":1",
+        "7f3:-1",
+        "+7:1",
+        "7F3:1",
+        "7f3:1:2",
+        "7f3:99999999999999999999",
+        " 7:1",
+    ] {
         assert_eq!(text.parse::<Cursor>(), Err(ParseCursorError), "{text:?}");
     }
 }

@@ -126,8 +126,9 @@ impl Request {
     ///
     /// Where it is none: what is wrong with it, for the client to read.
     pub fn read(text: &str) -> Result<Self, ErrMessage> {
-        let value: Value = serde_json::from_str(text)
-            .map_err(|error| refused(None, format!("this is not JSON: {error}; send one object per frame")))?;
+        let value: Value = serde_json::from_str(text).map_err(|error| {
+            refused(None, format!("this is not JSON: {error}; send one object per frame"))
+        })?;
         let Value::Object(mut fields) = value else {
             return Err(refused(None, r#"a request is an object: {"op":"sub","id":"s1","gvr":"v1/pods"}"#));
         };

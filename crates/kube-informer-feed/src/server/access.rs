@@ -74,7 +74,8 @@ impl Access {
             return Ok(());
         }
         let host = crate::message::short(&host);
-        let message = format!("the Host {host:?} is not this server; call it by its address, or allow that name");
+        let message =
+            format!("the Host {host:?} is not this server; call it by its address, or allow that name");
         Err(Refused { status: 403, why: Refusal::Host, message })
     }
 
@@ -105,13 +106,16 @@ impl Access {
         let Some(token) = &self.token else { return Ok(()) };
         let header = text(headers, &AUTHORIZATION).unwrap_or_default();
         let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
-        let given = header.split_once(' ').filter(|(scheme, _)| is_bearer(scheme)).map(|(_, given)| given.trim());
+        let given =
+            header.split_once(' ').filter(|(scheme, _)| is_bearer(scheme)).map(|(_, given)| given.trim());
         let knows = given.is_some_and(|given| token.is(given))
-            || protocols(headers).any(|protocol| protocol.starts_with(BEARER) && token.is_subprotocol(&protocol));
+            || protocols(headers)
+                .any(|protocol| protocol.starts_with(BEARER) && token.is_subprotocol(&protocol));
         if knows {
             return Ok(());
         }
-        let message = "a token is wanted: send it as \"Authorization: Bearer …\", or as a subprotocol".to_owned();
+        let message =
+            "a token is wanted: send it as \"Authorization: Bearer …\", or as a subprotocol".to_owned();
         Err(Refused { status: 401, why: Refusal::Token, message })
     }
 }
@@ -136,7 +140,8 @@ pub(crate) fn speaks(headers: &HeaderMap) -> Result<Speaks, Refused> {
 fn protocols(headers: &HeaderMap) -> impl Iterator<Item = String> {
     let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
     let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let words = values.flat_map(|value| value.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>());
+    let words =
+        values.flat_map(|value| value.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>());
     words.filter(|word| !word.is_empty())
 }
 

@@ -91,7 +91,9 @@ impl Connection {
     pub(crate) async fn run(mut self, everything: bool) {
         self.hello();
         if everything {
-            self.requests.extend(self.place.hub.wanted().into_iter().map(|gvr| Request::Sub(Sub::new(gvr.clone(), gvr))));
+            let all = self.place.hub.wanted().into_iter();
+            self.requests.extend(all.map(|gvr| Request::Sub(Sub::new(gvr.clone(), gvr))));
+            self.next_request();
         }
         tracing::debug!(peer = %self.peer, everything, "connected");
         let mut over = self.phase.clone();
@@ -255,10 +257,13 @@ impl Connection {
         } else {
             return Some(End::Gone(CloseReason::Broken));
         };
-        let message = format!("a frame cannot be read: {text}; at most {} bytes are taken", self.place.settings.frame);
+        let message =
+            format!("a frame cannot be read: {text}; at most {} bytes are taken", self.place.settings.frame);
         self.refuse(Some(ErrMessage::new(None, status, message)));
         self.is_deaf = true;
-        self.link.with(|session| session.outbox.close_after(code, "a frame could not be read; see the err before"));
+        self.link.with(|session| {
+            session.outbox.close_after(code, "a frame could not be read; see the err before")
+        });
         None
     }
 

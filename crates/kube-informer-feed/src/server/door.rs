@@ -107,13 +107,19 @@ impl Io {
         }
         match deadline.as_mut().poll(cx) {
             Poll::Pending => Ok(()),
-            Poll::Ready(()) => Err(io::Error::new(io::ErrorKind::TimedOut, "no complete request came in time")),
+            Poll::Ready(()) => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "no complete request came in time"))
+            }
         }
     }
 }
 
 impl AsyncRead for Io {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.poll_deadline(cx)?;
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }

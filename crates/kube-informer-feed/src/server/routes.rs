@@ -20,7 +20,7 @@ use super::builder::Settings;
 use super::connection::Connection;
 use super::door::Peer;
 use crate::hub::Hub;
-use crate::message::{StatusState, SUBPROTOCOL};
+use crate::message::{SUBPROTOCOL, StatusState};
 use crate::metrics::Refusal;
 
 /// What all requests share.
@@ -84,7 +84,10 @@ async fn stream(
         Err(refused) => return app.refuse(refused),
     };
     let Some(place) = App::place(&app) else {
-        let message = format!("{} connections are open, more are not allowed; try again later", app.settings.connections);
+        let message = format!(
+            "{} connections are open, more are not allowed; try again later",
+            app.settings.connections
+        );
         let mut response = app.refuse(Refused { status: 503, why: Refusal::Full, message });
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
         return response;
@@ -126,7 +129,8 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(CONTENT_TYPE, kind)], page).into_response()
         }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("metrics cannot be written: {error}\n")).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("metrics cannot be written: {error}\n"))
+            .into_response(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::outbox::{Item, Kind, Merged, Pending};
-use crate::hub::describe;
+use crate::change::Change;
 use crate::hub::news::{self, Tale};
 use crate::message::{Mode, Slow};
 
@@ -69,7 +69,9 @@ impl Item {
     /// Makes a later change part of this one, where that can be.
     fn absorb(&mut self, later: &Pending) -> bool {
         let Kind::News(earlier) = &mut self.kind else { return false };
-        let (Tale::Change(first), Tale::Change(last)) = (&earlier.news.tale, &later.news.tale) else { return false };
+        let (Tale::Change(first), Tale::Change(last)) = (&earlier.news.tale, &later.news.tale) else {
+            return false;
+        };
         let before = match &earlier.merged {
             Some(merged) => merged.change.clone(),
             None => first.change(earlier.seen),
@@ -78,7 +80,7 @@ impl Item {
             Some(merged) => merged.change.clone(),
             None => last.change(later.seen),
         };
-        let Some(change) = describe::merge(&before, &change) else { return false };
+        let Some(change) = Change::merge(&before, &change) else { return false };
         let last_news = later.merged.as_ref().map_or(&later.news, |merged| &merged.last);
         let object = match &last_news.tale {
             Tale::Change(told) => told.object().map_or(0, |object| object.size().1),

@@ -199,11 +199,14 @@ impl Outbox {
         self.phase = Phase::Closing(Closing { code });
         self.items.clear();
         self.bytes = 0;
-        let gap = gap.map(|(reason, to)| Message::Gap(Gap { cursor: None, subs: Vec::new(), from: resume, to, reason }));
+        let gap = gap.map(|(reason, to)| {
+            Message::Gap(Gap { cursor: None, subs: Vec::new(), from: resume, to, reason })
+        });
         let bye = Message::Bye(Bye { code, resume, message: message.to_owned() });
         for message in gap.into_iter().chain([bye]) {
             let text = message.text();
-            self.items.push_back(Item { bytes: text.len(), kind: Kind::Text { text: text.into(), cursor: None } });
+            self.items
+                .push_back(Item { bytes: text.len(), kind: Kind::Text { text: text.into(), cursor: None } });
         }
     }
 
@@ -392,7 +395,11 @@ impl Snapshot {
             *next += 1;
             if self.filter.meets(object) {
                 self.count += 1;
-                return Some(Outgoing::Item { sub: self.id.clone(), object: object.clone(), mode: self.mode });
+                return Some(Outgoing::Item {
+                    sub: self.id.clone(),
+                    object: object.clone(),
+                    mode: self.mode,
+                });
             }
         }
         None

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use kube_informer::object::Object;
 
 use super::outbox::Pending;
+use crate::change::Subject;
 use crate::hub::describe;
 use crate::hub::news::{self, Tale};
 use crate::message::Mode;
@@ -63,7 +64,7 @@ impl Pending {
 fn item(sub: &str, object: &Object, mode: Mode) -> String {
     // Texts and what a change is about can always be written.
     let sub = serde_json::to_string(sub).unwrap_or_default();
-    let about = serde_json::to_string(&describe::subject(object)).unwrap_or_default();
+    let about = serde_json::to_string(&Subject::of(object)).unwrap_or_default();
     match mode {
         Mode::Notify => format!(r#"{{"op":"snap.item","sub":{sub},"obj":{about}}}"#),
         Mode::Diff | Mode::Full => {
