@@ -108,6 +108,7 @@ async fn a_client_hears_what_changes(cluster: &Endpoint, namespace: &str, test: 
     let ended = tokio::task::spawn_blocking(|| controller.terminate());
     let bye = message(&mut socket, |message| message["op"] == "bye").await;
     assert_eq!(bye["code"], 1001, "{bye}");
+    while socket.next().await.is_some_and(|message| message.is_ok()) {}
     assert_eq!(ended.await.unwrap(), Some(130));
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Place {
     pub(crate) endpoint: Endpoint,
     pub(crate) proxy: Proxy,
     pub(crate) namespace: String,
-    kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
     /// What ends with the test.
     _server: Option<Server>,
     _own: Option<Namespace>,

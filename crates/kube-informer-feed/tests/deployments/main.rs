@@ -10,3 +10,6 @@ mod changes;
 
 // What goes wrong, and much of it.
 mod trouble;
+
+// What people begin with.
+mod example;
