@@ -85,10 +85,8 @@ impl<T: Tracked> Tracker<T> {
         entry.now = None;
         match &entry.told {
             None => drop(occupied.remove()),
-            // Of several ends, the first is that of what was told.
-            Some(told) if told.uid() == last.uid() && entry.end.is_none() => {
-                entry.end = Some((last, certain))
-            }
+            Some(told) if told.uid() == last.uid() => entry.end = Some((last, certain)),
+            // The end of one whose beginning was not told.
             Some(_) => {}
         }
     }
