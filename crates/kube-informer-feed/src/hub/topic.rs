@@ -147,10 +147,12 @@ fn describe(state: &State) -> (StatusState, Option<String>) {
     match state {
         State::Live => (StatusState::Live, None),
         State::Starting | State::Syncing => (StatusState::Syncing, None),
-        State::Stale { why, .. } if why.cause == Cause::Forbidden => {
-            (StatusState::Forbidden, Some(why.to_string()))
+        // When it is tried again is left out: it is another moment each time, and that is no news.
+        State::Stale { why, .. } => {
+            let text = format!("{}: {}; {}", why.request, why.message, why.cause.advice());
+            let is_forbidden = why.cause == Cause::Forbidden;
+            (if is_forbidden { StatusState::Forbidden } else { StatusState::Stale }, Some(text))
         }
-        State::Stale { why, .. } => (StatusState::Stale, Some(why.to_string())),
         State::Stopped => (StatusState::Stale, Some("the informer was stopped".to_owned())),
         _ => (StatusState::Stale, Some(state.to_string())),
     }

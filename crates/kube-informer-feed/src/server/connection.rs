@@ -59,6 +59,8 @@ enum Step {
 enum End {
     /// The client is gone.
     Gone(CloseReason),
+    /// The client closed the WebSocket, and is to be answered.
+    Answer,
     /// What was said last has been sent; the socket is closed with this.
     Close(u16),
 }
@@ -103,6 +105,12 @@ impl Connection {
         };
         match end {
             End::Gone(reason) => self.reason = reason,
+            End::Answer => {
+                self.reason = CloseReason::Client;
+                // The library answers, when it is asked for what comes next.
+                let answered = async { while let Some(Ok(_)) = self.socket.recv().await {} };
+                let _ = timeout(self.place.settings.goodbye, answered).await;
+            }
             End::Close(code) => {
                 self.reason = CloseReason::of(code);
                 self.say_goodbye(code).await;
@@ -135,6 +143,9 @@ impl Connection {
             self.fold();
             let closing = self.link.session().outbox.closing();
             if let Some(closing) = closing {
+                if goodbye_by.is_none() && closing.code == close::SLOW {
+                    self.place.hub.metrics().gap(GapReason::Slow);
+                }
                 let by = *goodbye_by.get_or_insert_with(|| Instant::now() + settings.goodbye);
                 if self.link.session().outbox.is_empty() && !self.unflushed {
                     return End::Close(closing.code);
@@ -240,7 +251,7 @@ impl Connection {
             }
             // The library answers pings.
             Frame::Ping(_) | Frame::Pong(_) => {}
-            Frame::Close(_) => return Some(End::Gone(CloseReason::Client)),
+            Frame::Close(_) => return Some(End::Answer),
         }
         None
     }
@@ -325,9 +336,6 @@ impl Connection {
 
     /// Closes the socket, and waits for the client to do so, too.
     async fn say_goodbye(&mut self, code: u16) {
-        if code == close::SLOW {
-            self.place.hub.metrics().gap(GapReason::Slow);
-        }
         let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason(code)) };
         let goodbye = async {
             if self.socket.send(Frame::Close(Some(frame))).await.is_err() {

@@ -7,13 +7,14 @@ use futures_util::{SinkExt, StreamExt};
 use kube_informer_feed::change::What;
 use kube_informer_feed::journal::Cursor;
 use kube_informer_feed::message::{ChangeMessage, Hello, Message, SUBPROTOCOL};
+use kube_informer_feed::server::Server;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
 use tokio_tungstenite::tungstenite::{self, Message as Frame};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async, connect_async};
 
 use crate::harness::SOON;
 
@@ -40,6 +41,16 @@ impl Client {
         Self::with(url, &[]).await
     }
 
+    /// Connects with little room for what is not read.
+    pub(crate) async fn narrow(server: &Server) -> Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(8 << 10)?;
+        let stream = MaybeTlsStream::Plain(socket.connect(server.address()).await?);
+        let headers = [("sec-websocket-protocol", SUBPROTOCOL)];
+        let (socket, _) = client_async(request(&server.url(), &headers)?, stream).await?;
+        Self::of(socket).await
+    }
+
     pub(crate) async fn with(url: &str, headers: &[(&str, &str)]) -> Result<Self> {
         let (socket, response) = connect_async(request(url, headers)?).await?;
         let chosen = response.headers().get("sec-websocket-protocol").and_then(|value| value.to_str().ok());
@@ -47,6 +58,10 @@ impl Client {
             .iter()
             .any(|(name, value)| *name == "sec-websocket-protocol" && value.contains(SUBPROTOCOL));
         ensure!(chosen == named.then_some(SUBPROTOCOL), "the server chose {chosen:?}");
+        Self::of(socket).await
+    }
+
+    async fn of(socket: WebSocketStream<MaybeTlsStream<TcpStream>>) -> Result<Self> {
         let hello = Hello {
             epoch: String::new(),
             cursor: "0:0".parse()?,

@@ -37,7 +37,8 @@ pub(crate) struct Place {
 /// A feed on it.
 pub(crate) struct Feed {
     pub(crate) place: Place,
-    pub(crate) factory: Factory,
+    /// What it reads through, for as long as it does.
+    _factory: Factory,
     pub(crate) hub: Hub,
     pub(crate) server: Server,
 }
@@ -104,7 +105,7 @@ impl Place {
         let hub = hub(builder).start().await?;
         factory.start();
         let server = server(Server::builder(hub.clone())).start().await?;
-        let feed = Feed { place: self, factory, hub, server };
+        let feed = Feed { place: self, _factory: factory, hub, server };
         feed.live("v1/configmaps").await;
         Ok(feed)
     }
