@@ -9,6 +9,9 @@
 // What changed, said in words.
 pub mod change;
 
+// What happens to Deployments: the controller.
+pub mod deployments;
+
 // What is said over a connection.
 pub mod message;
 

@@ -1,9 +1,9 @@
 //! What is different between two documents, value by value.
 //!
 //! Maps are compared by their keys, and lists by what their elements are [called](super::path::keys), in whatever order
-//! they stand; lists whose elements are called nothing, by their place. A list is one value where that makes no sense:
-//! when it comes to have elements, or loses all, or can be compared by name on one side only. So how a list is compared
-//! follows from the two lists, and differences can be put together to what they are as a whole (`merge`).
+//! they stand; lists whose elements are called nothing, by their place. A list that can be compared by name on one side only is
+//! one value. So how a list is compared follows from the two lists, and differences that follow each other can be put
+//! together to what they are as a whole (`merge`).
 //!
 //! `null` is the same as absent, as for Kubernetes.
 
@@ -59,10 +59,9 @@ fn maps(place: &mut Vec<String>, old: &Map<String, Value>, new: &Map<String, Val
 
 fn lists(place: &mut Vec<String>, old: &[Value], new: &[Value], out: &mut Vec<Delta>) {
     let field = place.last().map_or("", String::as_str);
-    let one_is_empty = old.is_empty() || new.is_empty();
     let has_null = || old.iter().chain(new).any(Value::is_null);
     match (path::keys(field, old), path::keys(field, new)) {
-        (Some(old_keys), Some(new_keys)) if !one_is_empty => {
+        (Some(old_keys), Some(new_keys)) => {
             let mut rest: HashMap<&String, &Value> = new_keys.iter().zip(new).collect();
             for (key, value) in old_keys.iter().zip(old) {
                 step(place, key, Some(value), rest.remove(key), out);
@@ -71,7 +70,7 @@ fn lists(place: &mut Vec<String>, old: &[Value], new: &[Value], out: &mut Vec<De
                 step(place, key, None, Some(value), out);
             }
         }
-        (None, None) if !one_is_empty && !has_null() => {
+        (None, None) if !has_null() => {
             for index in 0..old.len().max(new.len()) {
                 step(place, &index.to_string(), old.get(index), new.get(index), out);
             }

@@ -16,8 +16,15 @@ pub(super) struct Fact {
     pub(super) group: String,
     /// In words.
     pub(super) text: String,
-    /// Not worth to be said where there is anything else to say.
-    pub(super) minor: bool,
+    pub(super) weight: Weight,
+}
+
+/// Whether it is worth to be said: only what weighs most of all that there is to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Weight {
+    Trivial,
+    Minor,
+    Plain,
 }
 
 /// Which kind of object it is about.
@@ -45,7 +52,7 @@ const PROGRESS: [(&str, &str); 18] = [
     ("unavailableReplicas", "unavailable"),
     ("updatedReplicas", "updated"),
     ("currentReplicas", "current"),
-    ("terminatingReplicas", "terminating"),
+    ("terminatingReplicas", "stopping"),
     ("desiredNumberScheduled", "desired"),
     ("currentNumberScheduled", "scheduled"),
     ("updatedNumberScheduled", "updated"),
@@ -118,17 +125,22 @@ impl Kind<'_> {
     fn fact(self, place: &[String], old: Option<&Value>, new: Option<&Value>) -> Fact {
         let tokens = tokens(place);
         let told = Told { old, new };
-        let (class, group, text, minor) = match tokens.as_slice() {
+        let (class, group, text, weight) = match tokens.as_slice() {
             ["metadata", rest @ ..] => metadata(rest, told),
             ["status", rest @ ..] => status(rest, told),
             ["spec", rest @ ..] => self.spec(rest, told),
             [field, rest @ ..] if self.is_config() => {
                 let key = rest.first().copied().unwrap_or(field);
-                (Class::Config, "data".to_owned(), format!("data {} {}", name(key), told.how()), false)
+                (
+                    Class::Config,
+                    "data".to_owned(),
+                    format!("data {} {}", name(key), told.how()),
+                    Weight::Plain,
+                )
             }
             all => said(Class::Spec, &dotted(all), told),
         };
-        Fact { class, place: place.to_vec(), group, text, minor }
+        Fact { class, place: place.to_vec(), group, text, weight }
     }
 
     fn spec(self, rest: &[&str], told: Told<'_>) -> Words {
@@ -144,15 +156,15 @@ impl Kind<'_> {
                 let default = self.default_replicas();
                 let told = Told { old: told.old.or(default.as_ref()), new: told.new.or(default.as_ref()) };
                 if told.old == told.new {
-                    return minor(Class::Spec, "replicas written out");
+                    return trivial(Class::Spec, "replicas written out");
                 }
-                (Class::Scale, String::new(), format!("replicas {}", told.values()), false)
+                (Class::Scale, String::new(), format!("replicas {}", told.values()), Weight::Plain)
             }
             [field] if SCALE.contains(field) => {
-                (Class::Scale, String::new(), format!("{field} {}", told.values()), false)
+                (Class::Scale, String::new(), format!("{field} {}", told.values()), Weight::Plain)
             }
             [.., "image"] if told.is_text() => {
-                (Class::Image, String::new(), format!("image {}", told.images()), false)
+                (Class::Image, String::new(), format!("image {}", told.images()), Weight::Plain)
             }
             ["resources", inner @ ..] => resources("", inner, told),
             ["paused"] | ["suspend"] => {
@@ -161,7 +173,7 @@ impl Kind<'_> {
                     (_, Some(Value::Bool(true))) => "suspended",
                     _ => "resumed",
                 };
-                (Class::Spec, String::new(), text.to_owned(), false)
+                (Class::Spec, String::new(), text.to_owned(), Weight::Plain)
             }
             rest => said(Class::Spec, &dotted(&[&["spec"], rest].concat()), told),
         }
@@ -188,8 +200,8 @@ impl Kind<'_> {
     }
 }
 
-/// Class, group, text, whether it is minor.
-type Words = (Class, String, String, bool);
+/// Class, group, text, weight.
+type Words = (Class, String, String, Weight);
 
 /// A value before and after.
 #[derive(Clone, Copy)]
@@ -255,7 +267,8 @@ impl Told<'_> {
 fn metadata(rest: &[&str], told: Told<'_>) -> Words {
     let text = match rest {
         ["deletionTimestamp"] => {
-            return (Class::Delete, String::new(), "terminating".to_owned(), told.new.is_none());
+            let text = if told.new.is_some() { "terminating" } else { "not terminating any more" };
+            return (Class::Delete, String::new(), text.to_owned(), Weight::Plain);
         }
         ["deletionGracePeriodSeconds"] => {
             return minor(Class::Delete, &format!("grace period {}", told.values()));
@@ -265,16 +278,16 @@ fn metadata(rest: &[&str], told: Told<'_>) -> Words {
                 Class::Metadata,
                 "label".to_owned(),
                 format!("label {} {}", name(key), told.values()),
-                false,
+                Weight::Plain,
             );
         }
         ["annotations", REVISION] => {
-            return (Class::Rollout, String::new(), format!("revision {}", told.values()), false);
+            return (Class::Rollout, String::new(), format!("revision {}", told.values()), Weight::Plain);
         }
-        ["annotations", LAST_APPLIED] => return minor(Class::Metadata, "applied configuration changed"),
+        ["annotations", LAST_APPLIED] => return trivial(Class::Metadata, "applied configuration changed"),
         ["annotations", key] => {
             let text = format!("annotation {} {}", name(key), told.how());
-            return (Class::Metadata, "annotation".to_owned(), text, false);
+            return (Class::Metadata, "annotation".to_owned(), text, Weight::Plain);
         }
         ["ownerReferences", _] => {
             let part = |field| told.text(field).unwrap_or_default().to_owned();
@@ -283,14 +296,14 @@ fn metadata(rest: &[&str], told: Told<'_>) -> Words {
         [field, ..] => format!("{field} changed"),
         [] => "metadata changed".to_owned(),
     };
-    (Class::Metadata, String::new(), text, false)
+    (Class::Metadata, String::new(), text, Weight::Plain)
 }
 
 fn status(rest: &[&str], told: Told<'_>) -> Words {
     match rest {
         [field] if told.numbers_only() && progress(field).is_some() => {
             let called = progress(field).unwrap_or(field);
-            (Class::Rollout, String::new(), format!("{called} {}", told.numbers()), false)
+            (Class::Rollout, String::new(), format!("{called} {}", told.numbers()), Weight::Plain)
         }
         ["observedGeneration"] => minor(Class::Rollout, &format!("observed generation {}", told.values())),
         ["conditions", kind] => {
@@ -300,26 +313,32 @@ fn status(rest: &[&str], told: Told<'_>) -> Words {
                 }
                 _ => format!("condition {} {}", name(kind), told.how()),
             };
-            (Class::Condition, "condition".to_owned(), text, false)
+            (Class::Condition, "condition".to_owned(), text, Weight::Plain)
         }
         ["conditions", kind, "status"] => {
             let text = format!("condition {} {}", name(kind), told.values());
-            (Class::Condition, "condition".to_owned(), text, false)
+            (Class::Condition, "condition".to_owned(), text, Weight::Plain)
         }
         ["conditions", kind, "reason"] => {
             minor(Class::Condition, &format!("condition {} {}", name(kind), told.values()))
         }
-        ["conditions", kind, ..] => minor(Class::Condition, &format!("condition {} updated", name(kind))),
-        ["containerStatuses" | "initContainerStatuses", container, "ready"] => {
-            (Class::Rollout, String::new(), format!("ready {} {}", name(container), told.values()), false)
-        }
-        ["containerStatuses" | "initContainerStatuses", container, "restartCount"] => {
-            (Class::Status, String::new(), format!("restarts {} {}", name(container), told.numbers()), false)
-        }
+        ["conditions", kind, ..] => trivial(Class::Condition, &format!("condition {} updated", name(kind))),
+        ["containerStatuses" | "initContainerStatuses", container, "ready"] => (
+            Class::Rollout,
+            String::new(),
+            format!("ready {} {}", name(container), told.values()),
+            Weight::Plain,
+        ),
+        ["containerStatuses" | "initContainerStatuses", container, "restartCount"] => (
+            Class::Status,
+            String::new(),
+            format!("restarts {} {}", name(container), told.numbers()),
+            Weight::Plain,
+        ),
         ["containerStatuses" | "initContainerStatuses", container, ..] => {
             minor(Class::Status, &format!("status of container {} {}", name(container), told.how()))
         }
-        ["phase"] => (Class::Status, String::new(), format!("phase {}", told.values()), false),
+        ["phase"] => (Class::Status, String::new(), format!("phase {}", told.values()), Weight::Plain),
         rest => said(Class::Status, &dotted(&[&["status"], rest].concat()), told),
     }
 }
@@ -336,16 +355,23 @@ fn of_container(what: &str, called: &str, inner: &[&str], told: Told<'_>) -> Wor
         [] => {
             let image =
                 told.text("image").map(|text| format!(" ({})", image::whole(text))).unwrap_or_default();
-            (Class::Image, String::new(), format!("{what} {called} {}{image}", told.how()), false)
+            (Class::Image, String::new(), format!("{what} {called} {}{image}", told.how()), Weight::Plain)
         }
-        ["image"] => (Class::Image, String::new(), format!("image {called}{kind} {}", told.images()), false),
+        ["image"] => {
+            (Class::Image, String::new(), format!("image {called}{kind} {}", told.images()), Weight::Plain)
+        }
         // Their values are told by their paths, and not in logs: many are passwords.
         ["env", variable, rest @ ..] => {
             let how = if rest.is_empty() { told.how() } else { "changed" };
-            (Class::Env, format!("env {called}"), format!("env {called} {} {how}", name(variable)), false)
+            (
+                Class::Env,
+                format!("env {called}"),
+                format!("env {called} {} {how}", name(variable)),
+                Weight::Plain,
+            )
         }
         ["env" | "envFrom", ..] => {
-            (Class::Env, format!("env {called}"), format!("env {called} {}", told.how()), false)
+            (Class::Env, format!("env {called}"), format!("env {called} {}", told.how()), Weight::Plain)
         }
         ["resources", inner @ ..] => resources(&format!("{called} "), inner, told),
         rest => said(Class::Spec, &format!("{called} {}", dotted(rest)), told),
@@ -357,15 +383,19 @@ fn resources(of: &str, inner: &[&str], told: Told<'_>) -> Words {
         [which, resource] => format!("{which} {of}{} {}", name(resource), told.values()),
         _ => format!("resources {of}{}", told.how()),
     };
-    (Class::Resources, String::new(), text, false)
+    (Class::Resources, String::new(), text, Weight::Plain)
 }
 
 fn minor(class: Class, text: &str) -> Words {
-    (class, String::new(), text.to_owned(), true)
+    (class, String::new(), text.to_owned(), Weight::Minor)
+}
+
+fn trivial(class: Class, text: &str) -> Words {
+    (class, String::new(), text.to_owned(), Weight::Trivial)
 }
 
 fn said(class: Class, what: &str, told: Told<'_>) -> Words {
-    (class, String::new(), format!("{what} {}", told.values()), false)
+    (class, String::new(), format!("{what} {}", told.values()), Weight::Plain)
 }
 
 impl Told<'_> {

@@ -15,9 +15,8 @@ const ONE_BY_ONE: usize = 3;
 
 /// "replicas 3→5; image web 1.4→1.5". `more`: what is not among the facts.
 pub(super) fn of_changes(mut facts: Vec<Fact>, more: usize) -> String {
-    if facts.iter().any(|fact| !fact.minor) {
-        facts.retain(|fact| !fact.minor);
-    }
+    let most = facts.iter().map(|fact| fact.weight).max();
+    facts.retain(|fact| Some(fact.weight) == most);
     // What is being deleted is said first.
     facts.sort_by_key(|fact| (fact.class != Class::Delete, fact.class));
     let mut sizes = BTreeMap::<String, usize>::new();

@@ -114,6 +114,12 @@ fn each_kind_of_change_has_its_words() {
             "condition Progressing updated",
         ),
         (
+            status(json!({ "conditions": [{ "type": "Progressing", "reason": "A", "message": "a" }] })),
+            status(json!({ "conditions": [{ "type": "Progressing", "reason": "B", "message": "b" }] })),
+            &[Condition],
+            "condition Progressing A→B",
+        ),
+        (
             status(json!({ "phase": "Pending" })),
             status(json!({ "phase": "Running" })),
             &[Status],
