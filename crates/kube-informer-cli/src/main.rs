@@ -4,6 +4,7 @@
 //! arguments, 130 ended by Ctrl-C or SIGTERM.
 
 mod apiserver;
+mod controller;
 mod demo;
 mod interrupt;
 
@@ -30,6 +31,8 @@ enum Command {
     Apiserver(apiserver::Args),
     /// Run the embedded API server with simulated workloads and show what changes
     Demo(demo::Args),
+    /// Run a controller: what changes is printed, and told over WebSocket
+    Controller(controller::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         match args.command {
             Command::Apiserver(args) => apiserver::run(args).await,
             Command::Demo(args) => demo::run(args).await,
+            Command::Controller(args) => controller::run(args).await,
         }
     });
     match result {

@@ -2,67 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::io::{Read, Write};
 
-fn kube_informer(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-informer"));
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_remove("KUBE_INFORMER_TOKEN").env_remove("RUST_LOG");
-    command
-}
+// A command that runs.
+mod running;
 
-fn run(args: &[&str]) -> Output {
-    kube_informer(args).output().unwrap()
-}
+// `controller deployments`, and who is connected to it.
+mod controller;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// A running command and its lines; killed if the test fails.
-struct Running {
-    child: Child,
-    lines: Option<BufReader<ChildStdout>>,
-}
-
-impl Running {
-    fn start(args: &[&str]) -> Self {
-        let mut child = kube_informer(args).spawn().unwrap();
-        let lines = child.stdout.take().map(BufReader::new);
-        Self { child, lines }
-    }
-
-    /// Reads until a line has this in it.
-    fn line(&mut self, part: &str) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(
-                self.lines.as_mut().unwrap().read_line(&mut line).unwrap(),
-                0,
-                "it ended before it printed {part:?}"
-            );
-            if line.contains(part) {
-                return line;
-            }
-        }
-    }
-
-    fn terminate(mut self) -> Option<i32> {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let status = self.child.wait().unwrap();
-        status.code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has usually ended; then there is nothing to kill.
-        let _: std::io::Result<()> = self.child.kill();
-        let _: std::io::Result<_> = self.child.wait();
-    }
-}
+use running::{Running, kube_informer, run, text};
 
 #[test]
 fn the_demo_shows_what_comes_alive() {
@@ -195,6 +143,11 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         (&["apiserver", "--token", ""], "must not be empty"),
         (&["apiserver", "--watch-window", "0"], "above 0"),
         (&["demo", "--sped", "2"], "--speed"),
+        (&["controller"], "Usage"),
+        (&["controller", "pods"], "unrecognized subcommand"),
+        (&["controller", "deployments", "--listen", "here"], "--listen"),
+        (&["controller", "deployments", "-n", "A b"], "is no name of a namespace"),
+        (&["controller", "deployments", "--workers", "0"], "from 1 to 1000"),
         (&["wach"], "unrecognized subcommand"),
         (&[], "Usage"),
     ] {

@@ -1,0 +1,42 @@
+//! Observe Deployments, keep a cache, queue what changed, let workers handle it, and tell everyone who is connected.
+//!
+//! `cargo run -p kube-informer-feed --example deployment_controller`, then connect any WebSocket client to the address that
+//! it prints, and scale something.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use kube_informer::factory::Factory;
+use kube_informer::informer::Scope;
+use kube_informer_feed::deployments::DeploymentController;
+use kube_informer_feed::hub::Hub;
+use kube_informer_feed::server::Server;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let factory = Factory::try_default().await?;
+    // Informer, work queue and workers.
+    let controller = DeploymentController::new(&factory, Scope::All).workers(2);
+    // What they find goes to everyone who is connected.
+    let hub = Hub::builder(factory.clone()).start().await?;
+    let publisher = hub.publisher(controller.informer());
+    let server = Server::builder(hub).start().await?;
+    println!("connect to {}", server.url());
+
+    let known = publisher.clone();
+    let controller = controller.beginning(move |deployment| known.known(deployment));
+    let tell = move |reported: kube_informer_feed::deployments::Reported| {
+        println!("{}", reported.change);
+        publisher.publish(reported.change, reported.old.as_ref(), reported.new.as_ref());
+    };
+    let interrupted = async {
+        if let Err(error) = tokio::signal::ctrl_c().await {
+            eprintln!("Ctrl-C does not work here: {error}");
+        }
+    };
+    let ended = controller.run(tell, interrupted).await;
+    println!("{} changes were told", ended.reported);
+    server.shutdown(Duration::from_secs(5)).await;
+    factory.shutdown().await;
+    Ok(())
+}

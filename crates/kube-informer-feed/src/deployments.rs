@@ -1,0 +1,332 @@
+//! A controller that says what changes about Deployments: how many are wanted, what each container runs, who came and went.
+//!
+//! ```text
+//! informer ──events──▶ feeder ──keys──▶ work queue ──▶ workers ──▶ handle_add, handle_update, handle_delete ──▶ sink
+//!                        └──what was told last, what is now: `Tracker`──┘
+//! ```
+//!
+//! Promised:
+//!
+//! 1. Each change is told with the state before and after: replicas, and the images of all containers, init containers
+//!    among them, and containers that were added or removed. What else has changed is told as well; [`Reported::is_tracked`]
+//!    tells them apart.
+//! 2. What there is at the beginning is no change. What comes later is.
+//! 3. A deletion is told with the last known state, also where it was missed and only found later. One that was created
+//!    again under the same name is a deletion and an addition.
+//! 4. Changes of one Deployment are told in order, one at a time. Those that come faster than they are told become one:
+//!    what was told last, compared with what is now. What came and went meanwhile is not told.
+//! 5. A sink that panics stops nobody; the panic is logged, counted, and the change is not told again.
+//! 6. What is kept is bounded by the Deployments that there are, or were told to be.
+//! 7. At shutdown nothing more is read, what was read is told, and then nothing runs any more.
+//!
+//! ```no_run
+//! # use kube_informer::factory::Factory;
+//! # use kube_informer::informer::Scope;
+//! use kube_informer_feed::deployments::DeploymentController;
+//!
+//! # async fn example(shutdown: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+//! let factory = Factory::try_default().await?;
+//! let controller = DeploymentController::new(&factory, Scope::All).workers(2);
+//! controller.run(|reported| println!("{}", reported.change), shutdown).await;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube_informer::encoding::{ManagedFields, ViewError};
+use kube_informer::factory::Factory;
+use kube_informer::informer::{Event, Events, Informer, Scope};
+use kube_informer::object::{Object, ObjectKey};
+use kube_informer::workqueue::{Metrics, Settings, WorkQueue};
+use tokio::task::JoinSet;
+use tokio::task::coop::consume_budget;
+
+// What was told, and what is to be told.
+mod tracker;
+
+use crate::change::{Change, Class};
+use tracker::{Step, Tracker};
+
+/// See the [module](self).
+#[must_use = "nothing is told until `run` is called"]
+pub struct DeploymentController {
+    factory: Factory,
+    informer: Informer<Deployment>,
+    workers: usize,
+    grace: Duration,
+    metrics: Option<Metrics>,
+    beginning: Box<dyn Fn(&Object<Deployment>) + Send + Sync>,
+}
+
+/// One change, and the states that it leads from and to.
+#[derive(Debug, Clone)]
+pub struct Reported {
+    /// What changed.
+    pub change: Change,
+    /// What was told before; `None` of one that is new. Of one that is gone, its last known state.
+    pub old: Option<Object<Deployment>>,
+    /// What is now; `None` of one that is gone.
+    pub new: Option<Object<Deployment>>,
+}
+
+/// What a controller did, when it has ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ended {
+    /// Changes that were told.
+    pub reported: u64,
+    /// How often the sink panicked.
+    pub panics: u64,
+    /// Deployments whose last changes were not told, because the sink did not come to an end in time.
+    pub left: usize,
+}
+
+/// What everything that runs shares.
+struct Inner<S> {
+    tracker: Mutex<Tracker<Object<Deployment>>>,
+    queue: WorkQueue<ObjectKey>,
+    beginning: Box<dyn Fn(&Object<Deployment>) + Send + Sync>,
+    sink: S,
+    reported: AtomicU64,
+    panics: AtomicU64,
+}
+
+/// How long a shutdown waits for the sink.
+const GRACE: Duration = Duration::from_secs(30);
+
+impl Reported {
+    /// Whether it is one of those that the controller is for: a Deployment came or went, or its replicas or images are
+    /// others. All else is the way there: status, conditions, labels.
+    #[must_use]
+    pub fn is_tracked(&self) -> bool {
+        let tracked =
+            |class: &Class| matches!(class, Class::Create | Class::Delete | Class::Scale | Class::Image);
+        self.change.classes.iter().any(tracked)
+    }
+}
+
+impl DeploymentController {
+    /// A controller for the Deployments of a cluster, or of some namespaces.
+    pub fn new(factory: &Factory, scope: Scope) -> Self {
+        Self {
+            factory: factory.clone(),
+            informer: factory.configure(scope).managed_fields(ManagedFields::Writers).informer(),
+            workers: 2,
+            grace: GRACE,
+            metrics: None,
+            beginning: Box::new(|_| {}),
+        }
+    }
+
+    /// How many workers there are: how many Deployments are told of at a time. The default is two.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// How long a shutdown waits until what was read is told. The default is half a minute.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Where its work queue is measured, under the name `deployments`.
+    pub fn metrics(mut self, metrics: &Metrics) -> Self {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Who is given each Deployment that there is at the beginning: the states that changes lead on from. It is called before
+    /// any change of that Deployment is told, and must not block.
+    pub fn beginning(mut self, call: impl Fn(&Object<Deployment>) + Send + Sync + 'static) -> Self {
+        self.beginning = Box::new(call);
+        self
+    }
+
+    /// The informer that it reads, to be shared.
+    #[must_use]
+    pub fn informer(&self) -> &Informer<Deployment> {
+        &self.informer
+    }
+
+    /// Starts the factory, and tells the sink each change until `shutdown` resolves. Then it tells what was read by then, and
+    /// ends. The sink is called by several workers at a time, for each Deployment by one; it must not block for long.
+    ///
+    /// Where this is dropped, everything ends at once.
+    pub async fn run(
+        self,
+        sink: impl Fn(Reported) + Send + Sync + 'static,
+        shutdown: impl Future<Output = ()>,
+    ) -> Ended {
+        let Self { factory, informer, workers, grace, metrics, beginning } = self;
+        let settings = Settings::default();
+        let settings = match &metrics {
+            Some(metrics) => settings.metrics(metrics, "deployments"),
+            None => settings,
+        };
+        let queue = WorkQueue::new(settings);
+        let inner = Arc::new(Inner {
+            tracker: Mutex::default(),
+            queue: queue.clone(),
+            beginning,
+            sink,
+            reported: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
+        });
+        let events = informer.subscribe().name("deployment-controller").resync(Duration::ZERO).events();
+        let (mut feeder, mut tasks) = (JoinSet::new(), JoinSet::new());
+        feeder.spawn(Arc::clone(&inner).feed(events));
+        factory.start();
+
+        let mut shutdown = std::pin::pin!(shutdown);
+        let is_over = tokio::select! {
+            () = &mut shutdown => true,
+            // Longer than anyone runs. Where it fails, the informer was stopped: nothing will come.
+            _ = informer.synced(Duration::MAX) => false,
+        };
+        for _ in 0..workers {
+            tasks.spawn(Arc::clone(&inner).work());
+        }
+        if !is_over {
+            tracing::info!(scope = %informer.scope(), workers, "the Deployment controller runs");
+            shutdown.await;
+        }
+        feeder.shutdown().await;
+        if tokio::time::timeout(grace, queue.drain()).await.is_ok() {
+            while tasks.join_next().await.is_some() {}
+        } else {
+            queue.shut_down();
+            tracing::warn!(
+                ?grace,
+                left = inner.lock().pending(),
+                "the sink is stuck: what is left is not told"
+            );
+        }
+        Ended {
+            reported: inner.reported.load(Ordering::Relaxed),
+            panics: inner.panics.load(Ordering::Relaxed),
+            left: inner.lock().pending(),
+        }
+    }
+}
+
+impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
+    /// Notes what the informer tells, and queues whose it is. It waits for nobody.
+    async fn feed(self: Arc<Self>, mut events: Events<Deployment>) {
+        while let Some(event) = events.next().await {
+            let key = match event {
+                Event::Added { new, initial: true } => {
+                    tracing::debug!(deployment = %new.key(), version = %new.version(), "is there at the beginning");
+                    self.guarded(&new.key().to_key(), || (self.beginning)(&new));
+                    self.lock().begin(new);
+                    None
+                }
+                Event::Updated { resync: true, .. } => None,
+                Event::Added { new, .. } | Event::Updated { new, .. } => {
+                    let key = new.key().to_key();
+                    self.lock().is(new);
+                    Some(key)
+                }
+                Event::Deleted { last, certain } => {
+                    let key = last.key().to_key();
+                    self.lock().was(last, certain);
+                    Some(key)
+                }
+                _ => None,
+            };
+            if let Some(key) = key {
+                self.queue.add(key);
+            }
+            consume_budget().await;
+        }
+    }
+
+    /// Tells what is queued, until the queue has ended.
+    async fn work(self: Arc<Self>) {
+        while let Some(item) = self.queue.get().await {
+            self.process(item.key());
+            item.forget();
+            drop(item);
+            consume_budget().await;
+        }
+    }
+
+    /// What is to be told about one Deployment. Nobody else has its key meanwhile.
+    fn process(&self, key: &ObjectKey) {
+        let (steps, folded) = self.lock().take(key);
+        let alone = steps.len() == 1;
+        for step in steps {
+            let reported = match step {
+                Step::Add { new } => Self::handle_add(new),
+                Step::Update { old, new } => Self::handle_update(old, new),
+                Step::Delete { last, certain } => Self::handle_delete(last, certain),
+            };
+            match reported {
+                Ok(mut reported) => {
+                    reported.change.coalesced = if alone { folded.max(1) } else { 1 };
+                    self.report(key, reported);
+                }
+                Err(error) => tracing::error!(deployment = %key, %error, "a change cannot be told"),
+            }
+        }
+    }
+
+    /// A Deployment is new.
+    fn handle_add(new: Object<Deployment>) -> Result<Reported, ViewError> {
+        Ok(Reported { change: Change::added(&new)?, old: None, new: Some(new) })
+    }
+
+    /// A Deployment is another now.
+    fn handle_update(old: Object<Deployment>, new: Object<Deployment>) -> Result<Reported, ViewError> {
+        Ok(Reported { change: Change::modified(&old, &new)?, old: Some(old), new: Some(new) })
+    }
+
+    /// A Deployment is gone; `last` is what is known of it.
+    fn handle_delete(last: Object<Deployment>, certain: bool) -> Result<Reported, ViewError> {
+        Ok(Reported { change: Change::deleted(&last, certain)?, old: Some(last), new: None })
+    }
+
+    fn report(&self, key: &ObjectKey, reported: Reported) {
+        let Change { summary, actor, coalesced, what, .. } = &reported.change;
+        let by = actor.as_ref().map(|actor| actor.manager.as_str());
+        if reported.is_tracked() {
+            tracing::info!(deployment = %key, ?what, by, coalesced, "{summary}");
+        } else {
+            tracing::debug!(deployment = %key, ?what, by, coalesced, "{summary}");
+        }
+        if self.guarded(key, || (self.sink)(reported)) {
+            self.reported.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls what is not ours. Tells whether it came back.
+    fn guarded(&self, key: &ObjectKey, call: impl FnOnce()) -> bool {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else { return true };
+        self.panics.fetch_add(1, Ordering::Relaxed);
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("a panic without a text");
+        tracing::error!(deployment = %key, panic = text, "the sink panicked; it is told the next change");
+        false
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tracker<Object<Deployment>>> {
+        self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for DeploymentController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeploymentController")
+            .field("informer", &self.informer)
+            .field("workers", &self.workers)
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! From what a client calls a resource to what it is.
+
+use kube_informer::connect::ResolveError;
+use kube_informer::resource::Resource;
+
+use super::news::TopicId;
+use super::{Core, Hub, gvr};
+use crate::message::ErrMessage;
+
+/// What a client means.
+pub(super) enum Meant {
+    /// What is followed already.
+    Topic(TopicId),
+    /// What could be.
+    Resource(Resource),
+}
+
+/// `apps/v1/deployments` as `kubectl` takes it: `deployments.v1.apps`. Other names stay; `None` where it is neither.
+pub(super) fn kubectl_name(name: &str) -> Option<String> {
+    let is_word = |word: &str| {
+        let mut bytes = word.bytes();
+        word.len() <= 253
+            && bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
+    };
+    let parts: Vec<&str> = name.split('/').collect();
+    if !parts.iter().copied().all(is_word) {
+        return None;
+    }
+    match parts.as_slice() {
+        [name] => Some((*name).to_owned()),
+        [version, plural] => Some(format!("{plural}.{version}.")),
+        [group, version, plural] => Some(format!("{plural}.{version}.{group}")),
+        _ => None,
+    }
+}
+
+impl Hub {
+    /// What a client means by a name.
+    pub(super) async fn resolve(&self, sub: &str, name: &str) -> Result<Meant, ErrMessage> {
+        let refuse = |code, message: String| ErrMessage::new(Some(sub), code, message);
+        let Some(kubectl) = kubectl_name(name) else {
+            let name = crate::message::short(name);
+            let message =
+                format!(r#"{name:?} names no resource: say "apps/v1/deployments", "v1/pods" or "deploy""#);
+            return Err(refuse(400, message));
+        };
+        if let Some(topic) = self.inner.core().named(name) {
+            return Ok(Meant::Topic(topic));
+        }
+        let resource = {
+            // Each is a request to the cluster: they wait for each other here, not there.
+            let patience = self.inner.settings.patience;
+            let resolved = tokio::time::timeout(patience, async {
+                let _turn = self.inner.resolving.acquire().await;
+                self.inner.factory.resolve(&kubectl).await
+            });
+            match resolved.await {
+                Ok(Ok(resource)) => resource,
+                Ok(Err(error @ ResolveError::NotFound(_))) => return Err(refuse(404, error.to_string())),
+                Ok(Err(error @ ResolveError::NotWatchable { .. })) => {
+                    return Err(refuse(405, error.to_string()));
+                }
+                Ok(Err(error)) => return Err(refuse(503, format!("{error}; try again later"))),
+                Err(_) => {
+                    let message = format!(
+                        "the cluster did not say within {patience:?} what {name:?} is; try again later"
+                    );
+                    return Err(refuse(503, message));
+                }
+            }
+        };
+        if let Some(topic) = self.inner.core().find(&gvr(&resource)) {
+            return Ok(Meant::Topic(topic));
+        }
+        if !self.inner.settings.any {
+            let wanted = self.wanted().join(", ");
+            let message =
+                format!("{} is not to be had here; this server was started for {wanted}", gvr(&resource));
+            return Err(refuse(403, message));
+        }
+        Ok(Meant::Resource(resource))
+    }
+}
+
+impl Core {
+    /// The topic of a resource.
+    pub(super) fn find(&self, gvr: &str) -> Option<TopicId> {
+        self.topics.values().find(|topic| topic.gvr == gvr).map(|topic| topic.id)
+    }
+
+    /// The topic that a name means, without asking the cluster: only where nothing else could be meant.
+    fn named(&self, name: &str) -> Option<TopicId> {
+        if let Some(exact) = self.find(name) {
+            return Some(exact);
+        }
+        let mut named =
+            self.topics.values().filter(|topic| topic.wanted && topic.informer.resource().plural == name);
+        let first = named.next()?;
+        named.next().is_none().then_some(first.id)
+    }
+}
