@@ -61,7 +61,7 @@ pub struct DeploymentController {
     workers: usize,
     grace: Duration,
     metrics: Option<Metrics>,
-    beginning: Box<dyn Fn(&Object<Deployment>) + Send + Sync>,
+    beginning: Beginning,
 }
 
 /// One change, and the states that it leads from and to.
@@ -87,11 +87,14 @@ pub struct Ended {
     pub left: usize,
 }
 
+/// Who is given what there is at the beginning.
+type Beginning = Box<dyn Fn(&Object<Deployment>) + Send + Sync>;
+
 /// What everything that runs shares.
 struct Inner<S> {
     tracker: Mutex<Tracker<Object<Deployment>>>,
     queue: WorkQueue<ObjectKey>,
-    beginning: Box<dyn Fn(&Object<Deployment>) + Send + Sync>,
+    beginning: Beginning,
     sink: S,
     reported: AtomicU64,
     panics: AtomicU64,

@@ -77,7 +77,8 @@ async fn the_example_tells_everyone_who_is_connected(place: Place) -> Result<()>
     place.merge("web", &both).await?;
     for socket in &mut clients {
         // On a server that is shared, others change, too; where there are controllers, so does the status.
-        let ours = |message: &Value| message["obj"]["ns"] == place.namespace && message["class"][0] == "scale";
+        let ours =
+            |message: &Value| message["obj"]["ns"] == place.namespace && message["class"][0] == "scale";
         let change = tokio::time::timeout(SOON, heard(socket, ours)).await?;
         assert_eq!(change["summary"], "replicas 1→5; image web 1.4→1.5");
         assert_eq!(change["type"], "MODIFIED");
