@@ -298,3 +298,6 @@ impl fmt::Debug for Link {
         f.debug_struct("Link").field("id", &self.id).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,7 @@ mod outbox;
 // What it becomes when it is sent.
 mod outgoing;
 
-pub(crate) use outbox::Outbox;
+pub(crate) use outbox::{Last, Outbox};
 pub(crate) use outgoing::Outgoing;
 
 use crate::hub::news::{Filter, News, Seen, Tale, TopicId};
@@ -52,6 +52,12 @@ pub(crate) struct Subscription {
     pub(crate) active: bool,
     /// The list of its name alone, as JSON.
     pub(crate) label: Arc<str>,
+}
+
+/// Subscriptions that get one message.
+struct Group<'s> {
+    form: (Mode, Seen, Slow),
+    subs: Vec<&'s Subscription>,
 }
 
 /// How somebody is told what there is, before what changes.
@@ -147,22 +153,22 @@ impl Session {
                 return;
             }
         };
-        // Mostly one subscription: nothing is made for it.
-        let mut groups: Vec<(Mode, Seen, Slow, Arc<str>, Vec<&str>)> = Vec::new();
-        let subs = self.subs.iter().filter(|sub| sub.topic == news.topic && sub.active);
-        for sub in subs {
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for sub in self.subs.iter().filter(|sub| sub.topic == news.topic && sub.active) {
             let Some(seen) = told.seen_by(&sub.filter) else { continue };
             let form = (sub.mode, seen, sub.slow);
-            match groups.iter_mut().find(|(mode, seen, slow, ..)| (*mode, *seen, *slow) == form) {
-                Some((.., ids)) => ids.push(&sub.id),
-                None => groups.push((sub.mode, seen, sub.slow, Arc::clone(&sub.label), vec![&sub.id])),
+            match groups.iter_mut().find(|group| group.form == form) {
+                Some(group) => group.subs.push(sub),
+                None => groups.push(Group { form, subs: vec![sub] }),
             }
         }
-        for (mode, seen, slow, own, ids) in groups {
-            let label = if ids.len() > 1 { label(&ids) } else { own };
-            let weight = told.weight(mode);
+        for Group { form: (mode, seen, slow), subs } in groups {
+            let label = match subs.as_slice() {
+                [one] => Arc::clone(&one.label),
+                several => label(&several.iter().map(|sub| sub.id.as_str()).collect::<Vec<_>>()),
+            };
             let pending = Pending { news: Arc::clone(news), seen, mode, slow, label, merged: None };
-            self.outbox.push_news(pending, weight, news.cursor);
+            self.outbox.push_news(pending, told.weight(mode), news.cursor);
         }
     }
 

@@ -96,7 +96,7 @@ enum Step {
     Event(Event),
     /// All objects of the beginning were told.
     Synced,
-    Health(Health),
+    Health(Box<Health>),
     End,
 }
 
@@ -109,7 +109,7 @@ impl Follower {
                 Some(events) => {
                     tokio::select! {
                         step = next(events, is_ready) => step,
-                        Some(health) = health.next() => Step::Health(health),
+                        Some(health) = health.next() => Step::Health(Box::new(health)),
                     }
                 }
                 None => {
@@ -122,7 +122,7 @@ impl Follower {
                     };
                     tokio::select! {
                         () = synced, if !is_ready => Step::Synced,
-                        health = health.next() => health.map_or(Step::End, Step::Health),
+                        health = health.next() => health.map_or(Step::End, |health| Step::Health(Box::new(health))),
                     }
                 }
             };

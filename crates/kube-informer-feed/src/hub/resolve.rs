@@ -18,9 +18,10 @@ pub(super) enum Meant {
 /// `apps/v1/deployments` as `kubectl` takes it: `deployments.v1.apps`. Other names stay; `None` where it is neither.
 pub(super) fn kubectl_name(name: &str) -> Option<String> {
     let is_word = |word: &str| {
-        !word.is_empty()
-            && word.len() <= 253
-            && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
+        let mut bytes = word.bytes();
+        word.len() <= 253
+            && bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
     };
     let parts: Vec<&str> = name.split('/').collect();
     if !parts.iter().copied().all(is_word) {

@@ -48,3 +48,42 @@ fn a_refusal_names_the_subscription_and_is_short() {
 fn nesting_without_end_is_refused() {
     assert!(refused(&"[".repeat(60_000)).message.contains("not JSON"));
 }
+
+#[test]
+fn the_examples_of_the_document_are_what_is_spoken() {
+    let (_, document) = include_str!("../../README.md").split_once("\n## Protocol\n").unwrap();
+    let mut is_example = false;
+    let mut ops = std::collections::BTreeSet::new();
+    for line in document.lines() {
+        match line {
+            "```json" => is_example = true,
+            "```" => is_example = false,
+            line if is_example => {
+                let value: Value = serde_json::from_str(line).unwrap();
+                let op = value["op"].as_str().unwrap().to_owned();
+                let again = match op.as_str() {
+                    "sub" | "unsub" => serde_json::to_string(&Request::read(line).unwrap()).unwrap(),
+                    _ => serde_json::to_string(&serde_json::from_str::<Message>(line).unwrap()).unwrap(),
+                };
+                assert_eq!(again, line);
+                ops.insert(op);
+            }
+            _ => {}
+        }
+    }
+    let all = [
+        "bookmark",
+        "bye",
+        "change",
+        "err",
+        "gap",
+        "hello",
+        "snap.begin",
+        "snap.end",
+        "snap.item",
+        "status",
+        "sub",
+        "unsub",
+    ];
+    assert_eq!(ops.iter().map(String::as_str).collect::<Vec<_>>(), all);
+}

@@ -19,6 +19,7 @@ use super::routes::Place;
 use crate::hub::Link;
 use crate::message::{ErrMessage, Hello, Limits, Message, Request, Sub, close};
 use crate::metrics::{CloseReason, GapReason};
+use crate::session::Last;
 
 /// See the module.
 pub(crate) struct Connection {
@@ -270,11 +271,11 @@ impl Connection {
         };
         let message =
             format!("a frame cannot be read: {text}; at most {} bytes are taken", self.place.settings.frame);
-        self.refuse(Some(ErrMessage::new(None, status, message)));
+        self.place.hub.metrics().error();
         self.is_deaf = true;
-        self.link.with(|session| {
-            session.outbox.close_after(code, "a frame could not be read; see the err before")
-        });
+        let last = Last::Err(ErrMessage::new(None, status, message));
+        let message = "a frame could not be read; see the err before";
+        self.link.with(|session| session.outbox.close(code, message, Some(last)));
         None
     }
 

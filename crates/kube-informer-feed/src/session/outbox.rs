@@ -12,7 +12,7 @@ use super::{Beginning, Subscription};
 use crate::change::Change;
 use crate::hub::news::{Filter, News, Seen, Tale};
 use crate::journal::Cursor;
-use crate::message::{Bookmark, Bye, Gap, Message, Mode, Slow, SnapBegin, SnapEnd, close};
+use crate::message::{Bookmark, Bye, ErrMessage, Gap, Message, Mode, Slow, SnapBegin, SnapEnd, close};
 
 /// See the module.
 #[derive(Debug)]
@@ -51,6 +51,13 @@ enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closing {
     pub(crate) code: u16,
+}
+
+/// What is said before the goodbye.
+#[derive(Debug)]
+pub(crate) enum Last {
+    Gap { reason: String, to: Cursor },
+    Err(ErrMessage),
 }
 
 #[derive(Debug)]
@@ -183,15 +190,15 @@ impl Outbox {
                 Some(_) => "too slow: read faster, or ask for less; come again with `since`",
                 None => "too slow: read faster, or ask for less; come again, with a snapshot",
             };
-            self.close(close::SLOW, message, Some((reason, head)));
+            self.close(close::SLOW, message, Some(Last::Gap { reason, to: head }));
             return;
         }
         self.bytes += item.bytes;
         self.items.push_back(item);
     }
 
-    /// Drops what waits and says goodbye: after a gap, where one is given.
-    pub(crate) fn close(&mut self, code: u16, message: &str, gap: Option<(String, Cursor)>) {
+    /// Drops what waits and says goodbye, after something else where that is given.
+    pub(crate) fn close(&mut self, code: u16, message: &str, last: Option<Last>) {
         if self.phase != Phase::Open {
             return;
         }
@@ -199,25 +206,17 @@ impl Outbox {
         self.phase = Phase::Closing(Closing { code });
         self.items.clear();
         self.bytes = 0;
-        let gap = gap.map(|(reason, to)| {
-            Message::Gap(Gap { cursor: None, subs: Vec::new(), from: resume, to, reason })
+        let last = last.map(|last| match last {
+            Last::Gap { reason, to } => {
+                Message::Gap(Gap { cursor: None, subs: Vec::new(), from: resume, to, reason })
+            }
+            Last::Err(err) => Message::Err(err),
         });
         let bye = Message::Bye(Bye { code, resume, message: message.to_owned() });
-        for message in gap.into_iter().chain([bye]) {
+        for message in last.into_iter().chain([bye]) {
             let text = message.text();
-            self.items
-                .push_back(Item { bytes: text.len(), kind: Kind::Text { text: text.into(), cursor: None } });
-        }
-    }
-
-    /// Says goodbye after the last that was put in; the rest that waits is dropped.
-    pub(crate) fn close_after(&mut self, code: u16, message: &str) {
-        let last = self.items.pop_back();
-        self.close(code, message, None);
-        self.items.extend(last.into_iter().filter(|item| matches!(item.kind, Kind::Text { .. })));
-        let count = self.items.len();
-        if count > 1 {
-            self.items.rotate_right(1);
+            let kind = Kind::Text { text: text.into(), cursor: None };
+            self.items.push_back(Item { bytes: 0, kind });
         }
     }
 
@@ -292,40 +291,36 @@ impl Outbox {
 
     /// The next that is to be sent.
     pub(super) fn pop(&mut self) -> Option<Outgoing> {
-        loop {
-            let item = self.items.front_mut()?;
-            let outgoing = match &mut item.kind {
-                Kind::Snapshot(snapshot) => snapshot.next(),
-                Kind::Replay(replay) => replay.next(),
-                Kind::Text { .. } | Kind::News(_) => None,
-            };
-            if let Some(outgoing) = outgoing {
-                return Some(outgoing);
-            }
-            let item = self.items.pop_front()?;
-            self.bytes = self.bytes.saturating_sub(item.bytes);
-            match item.kind {
-                Kind::Text { text, cursor } => {
-                    self.sent = cursor.or(self.sent);
-                    return Some(Outgoing::Text(text));
-                }
-                Kind::News(pending) => {
-                    self.sent = Some(pending.news.cursor);
-                    return Some(Outgoing::News(pending));
-                }
-                Kind::Snapshot(snapshot) => {
-                    self.sent = Some(snapshot.cursor);
-                    let Snapshot { id, cursor, count, .. } = *snapshot;
-                    let end = Message::SnapEnd(SnapEnd { sub: id, cursor, count });
-                    return Some(Outgoing::Text(end.text().into()));
-                }
-                Kind::Replay(replay) => {
-                    self.sent = Some(replay.cursor);
-                    let end = Message::Bookmark(Bookmark { cursor: replay.cursor });
-                    return Some(Outgoing::Text(end.text().into()));
-                }
-            }
+        let part = match &mut self.items.front_mut()?.kind {
+            Kind::Snapshot(snapshot) => snapshot.next(),
+            Kind::Replay(replay) => replay.next(),
+            Kind::Text { .. } | Kind::News(_) => None,
+        };
+        if part.is_some() {
+            return part;
         }
+        let item = self.items.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(item.bytes);
+        Some(match item.kind {
+            Kind::Text { text, cursor } => {
+                self.sent = cursor.or(self.sent);
+                Outgoing::Text(text)
+            }
+            Kind::News(pending) => {
+                self.sent = Some(pending.news.cursor);
+                Outgoing::News(pending)
+            }
+            Kind::Snapshot(snapshot) => {
+                let Snapshot { id, cursor, count, .. } = *snapshot;
+                self.sent = Some(cursor);
+                Outgoing::Text(Message::SnapEnd(SnapEnd { sub: id, cursor, count }).text().into())
+            }
+            Kind::Replay(replay) => {
+                let cursor = replay.cursor;
+                self.sent = Some(cursor);
+                Outgoing::Text(Message::Bookmark(Bookmark { cursor }).text().into())
+            }
+        })
     }
 
     pub(super) fn take_fold(&mut self) -> Option<Fold> {

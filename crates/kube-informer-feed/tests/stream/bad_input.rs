@@ -73,9 +73,11 @@ async fn closed(
     let mut bye = 0;
     let end = loop {
         match client.read().await? {
-            Read::Message(Message::Err(err)) => code = err.code,
-            Read::Message(Message::Bye(said)) => bye = said.code,
-            Read::Message(_) => {}
+            Read::Message(message) => match *message {
+                Message::Err(err) => code = err.code,
+                Message::Bye(said) => bye = said.code,
+                _ => {}
+            },
             Read::End(end) => break end,
         }
     };

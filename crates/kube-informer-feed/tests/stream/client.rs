@@ -26,7 +26,7 @@ pub(crate) struct Client {
 /// What is read: a message, or the end with its code.
 #[derive(Debug)]
 pub(crate) enum Read {
-    Message(Message),
+    Message(Box<Message>),
     End(Option<u16>),
 }
 
@@ -102,7 +102,7 @@ impl Client {
                 Some(Ok(Frame::Text(text))) => {
                     let message =
                         serde_json::from_str(&text).with_context(|| format!("not understood: {text}"))?;
-                    return Ok(Read::Message(message));
+                    return Ok(Read::Message(Box::new(message)));
                 }
                 Some(Ok(Frame::Close(frame))) => return Ok(Read::End(frame.map(|frame| frame.code.into()))),
                 Some(Ok(_)) => {}
@@ -117,7 +117,7 @@ impl Client {
     /// The next message.
     pub(crate) async fn message(&mut self) -> Result<Message> {
         match self.read().await? {
-            Read::Message(message) => Ok(message),
+            Read::Message(message) => Ok(*message),
             Read::End(code) => bail!("the connection ended with {code:?}"),
         }
     }

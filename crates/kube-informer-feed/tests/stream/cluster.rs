@@ -67,6 +67,8 @@ async fn an_outage_is_told_and_what_was_missed_is_told_as_its_result(place: Plac
     let outage = feed.place.proxy.on(Match::any()).answer(Answer::internal_error());
     feed.place.proxy.cut_open(Match::watch()).await;
     let stale = status(&mut client, StatusState::Stale).await?;
+    // A watch that only breaks is resumed, and nothing is missed.
+    feed.place.proxy.requests().wait_for(|request| request.is_watch() && request.status == Some(500)).await?;
     assert!(stale.why.is_some_and(|why| why.contains("configmaps")));
     let (code, text) = feed.get("/readyz").await?;
     assert!(code == 503 && text.starts_with("v1/configmaps stale: "), "{code} {text}");
@@ -82,7 +84,7 @@ async fn an_outage_is_told_and_what_was_missed_is_told_as_its_result(place: Plac
         replay.take(&message, false)?;
         match message {
             Message::Change(change) => {
-                told.push((change.change.obj.name.clone(), change.change.what, change.change.reason))
+                told.push((change.change.obj.name.clone(), change.change.what, change.change.reason));
             }
             Message::Gap(said) => gap = Some(said),
             _ => {}
@@ -99,9 +101,7 @@ async fn an_outage_is_told_and_what_was_missed_is_told_as_its_result(place: Plac
     // Who comes back over it is told of it, too.
     let mut late = feed.client().await?;
     late.sub("late", json!({ "labels": "app=web", "since": before })).await?;
-    let said =
-        late.find(|message| matches!(message, Message::Gap(gap) if gap.subs == ["late"]).then_some(())).await;
-    said
+    late.find(|message| matches!(message, Message::Gap(gap) if gap.subs == ["late"]).then_some(())).await
 }
 
 async fn values_of_secrets_are_hidden(place: Place) -> Result<()> {
@@ -148,7 +148,7 @@ async fn what_is_forbidden_says_so_and_comes_when_it_is_allowed() -> Result<()> 
     );
     denied.remove();
     client.snapshot("s").await?;
-    status(&mut client, StatusState::Live).await?;
+    feed.live("v1/secrets").await;
     Ok(())
 }
 

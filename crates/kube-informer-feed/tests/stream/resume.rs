@@ -66,7 +66,7 @@ async fn a_cursor_that_is_not_known_is_answered_with_410_and_a_snapshot() -> Res
     let mut client = feed.client().await?;
     client.sub("s", json!({ "labels": "app" })).await?;
     let (_, first) = client.snapshot("s").await?;
-    for value in 0..5 {
+    for value in 1..=5 {
         feed.place.change("a", &format!("{value}")).await?;
         client.change().await?;
     }

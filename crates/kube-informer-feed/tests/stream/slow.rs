@@ -91,10 +91,9 @@ async fn a_client_that_is_too_slow_is_told_of_a_gap_and_can_go_on_from_there(pla
     assert_eq!(quick.gaps, 0);
 
     let bye = loop {
-        match client.read().await? {
-            Read::Message(Message::Bye(bye)) => break bye,
-            Read::Message(message) => replay.take(&message, false)?,
-            Read::End(code) => panic!("no goodbye, but {code:?}"),
+        match client.message().await? {
+            Message::Bye(bye) => break bye,
+            message => replay.take(&message, false)?,
         }
     };
     assert_eq!((bye.code, bye.resume, replay.gaps), (close::SLOW, replay.cursor, 1));
