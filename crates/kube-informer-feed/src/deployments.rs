@@ -83,7 +83,7 @@ pub struct Ended {
     pub reported: u64,
     /// How often the sink panicked.
     pub panics: u64,
-    /// Deployments whose last changes were not told, because the sink did not come to an end in time.
+    /// Deployments whose last changes were not told, or are being told, because the sink did not come to an end in time.
     pub left: usize,
 }
 
@@ -278,6 +278,7 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
                 Err(error) => tracing::error!(deployment = %key, %error, "a change cannot be told"),
             }
         }
+        self.lock().done(key);
     }
 
     /// A Deployment is new.

@@ -213,7 +213,7 @@ async fn a_sink_that_is_stuck_is_waited_for_and_not_for_ever(place: Place) -> Re
     gate.is_reached().await;
     drop(stop);
     let ended = tokio::time::timeout(SOON, run).await??;
-    assert_eq!((ended.reported, ended.panics), (0, 0));
+    assert_eq!((ended.reported, ended.panics, ended.left), (0, 0, 1));
     gate.open();
     factory.shutdown().await;
     Ok(())
