@@ -104,6 +104,10 @@ async fn a_client_hears_what_changes(cluster: &Endpoint, namespace: &str, test: 
         let line = controller.line("replicas 3→5");
         assert!(line.contains(&format!("~ Deployment {namespace}/web replicas 3→5")), "{line}");
     });
+    let http = url.replace("ws://", "http://").replace("/v1/stream", "");
+    let metrics = Endpoint::new(Access::anonymous(http)).unwrap().get("/metrics").await.unwrap();
+    let metrics = metrics.text().into_owned();
+    assert!(metrics.contains("workqueue_adds_total{name=\"deployments\"}"), "{metrics}");
     // It ends as asked to, and says goodbye.
     let ended = tokio::task::spawn_blocking(|| controller.terminate());
     let bye = message(&mut socket, |message| message["op"] == "bye").await;
