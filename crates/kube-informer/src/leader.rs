@@ -10,7 +10,7 @@
 //! leadership.acquired().await;
 //! // Ends with the work, or when leadership is lost: then nothing more of it runs.
 //! let _ = leadership.guard(async { /* the work */ }).await;
-//! leadership.shutdown(Duration::from_secs(5)).await; // gives the lease back: another one leads at once
+//! leadership.shutdown(Duration::from_secs(5)).await; // gives the lease back: another one need not wait for its end
 //! # Ok(())
 //! # }
 //! ```
@@ -112,8 +112,8 @@ impl LeaderElection {
         self
     }
 
-    /// Whether [`Leadership::shutdown`] gives the lease back, so that another one can lead at once; yes, unless told
-    /// otherwise. Then work must have ended before.
+    /// Whether [`Leadership::shutdown`] gives the lease back, so that another one can lead when it looks the next time (after
+    /// 1 to 2.2 retry periods), and need not wait for its end; yes, unless told otherwise. Then work must have ended before.
     pub fn release(mut self, release: bool) -> Self {
         self.settings.release = release;
         self
