@@ -68,6 +68,10 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    fn is_everything(&self) -> bool {
+        self.namespaces.is_empty() && self.selector.is_everything()
+    }
+
     pub(crate) fn meets(&self, object: &Object) -> bool {
         (self.namespaces.is_empty() || self.namespaces.contains(object.namespace()))
             && self.selector.matches(object.labels())
@@ -85,9 +89,13 @@ impl Told {
     /// What this is to somebody; `None` where it is nothing.
     pub(crate) fn seen_by(&self, filter: &Filter) -> Option<Seen> {
         let meets = |object: &Option<Object>| object.as_ref().is_some_and(|object| filter.meets(object));
+        if self.object().is_none() {
+            // Nothing is known that could be selected by.
+            return filter.is_everything().then_some(Seen::AsIs);
+        }
         match self.change.what {
             What::Added => meets(&self.new).then_some(Seen::AsIs),
-            What::Deleted => meets(&self.old).then_some(Seen::AsIs),
+            What::Deleted => self.object().is_some_and(|last| filter.meets(last)).then_some(Seen::AsIs),
             What::Modified => match (meets(&self.old), meets(&self.new)) {
                 (true, true) => Some(Seen::AsIs),
                 // Where it is not known what was before, it was as now.

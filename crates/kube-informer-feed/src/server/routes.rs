@@ -84,10 +84,15 @@ async fn stream(
         Err(refused) => return app.refuse(refused),
     };
     let Some(place) = App::place(&app) else {
-        let message = format!(
-            "{} connections are open, more are not allowed; try again later",
-            app.settings.connections
-        );
+        let message = match *app.phase.borrow() {
+            Phase::Running => {
+                format!(
+                    "{} connections are open, more are not allowed; try again later",
+                    app.settings.connections
+                )
+            }
+            Phase::Ending | Phase::Over => "the server ends; try again later".to_owned(),
+        };
         let mut response = app.refuse(Refused { status: 503, why: Refusal::Full, message });
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
         return response;

@@ -177,7 +177,8 @@ impl Outbox {
         if self.phase != Phase::Open {
             return;
         }
-        if self.bytes + item.bytes > self.budget {
+        // One that is larger than all there is room for is sent to those who read.
+        if self.bytes > 0 && self.bytes + item.bytes > self.budget {
             let waiting = self.waiting();
             let reason = format!(
                 "slow: {} bytes wait, {} are allowed; {} changes are not sent",

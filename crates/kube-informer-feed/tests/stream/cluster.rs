@@ -234,3 +234,24 @@ async fn a_publisher_tells_what_it_computed_and_snapshots_are_what_it_told() -> 
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn who_was_told_by_the_hub_comes_again_when_a_publisher_takes_over() -> Result<()> {
+    let feed = Place::embedded().await?.feed().await?;
+    let mut client = feed.client().await?;
+    client.sub("s", json!({})).await?;
+    client.snapshot("s").await?;
+    let informer = feed.hub.factory().informer::<ConfigMap>(Scope::namespace("test"));
+    let publisher = feed.hub.publisher(&informer);
+    assert_eq!(client.end().await?, Some(1001));
+    feed.live("v1/configmaps").await;
+    let mut client = feed.client().await?;
+    client.sub("s", json!({})).await?;
+    client.snapshot("s").await?;
+    // What the hub would have told by itself is not told.
+    feed.place.add("a", "web", "0").await?;
+    let object = eventually("the cache has it", SOON, async || informer.get("test", "a")).await;
+    let cursor = publisher.publish(Change::added(&object)?, None, Some(&object));
+    assert_eq!(client.change().await?.cursor, cursor);
+    Ok(())
+}
