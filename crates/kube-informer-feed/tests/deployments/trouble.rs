@@ -1,17 +1,19 @@
 //! What goes wrong on the way, sinks that do, and very much at once.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kube_informer::informer::Scope;
+use kube_informer::workqueue::Metrics;
 use kube_informer_feed::change::{Reason, What};
 use kube_informer_feed::deployments::{DeploymentController, Reported};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Match};
+use prometheus_client::registry::Registry;
 
 use crate::harness::{Place, Running, SOON, on_both, web};
 
@@ -164,36 +166,33 @@ async fn a_sink_that_panics_stops_nobody(place: Place) -> Result<()> {
 }
 
 async fn what_was_read_is_told_before_the_end(place: Place) -> Result<()> {
+    let factory = place.factory().await?;
     let gate = Arc::new(Gate::default());
-    let (wait, is_first) = (Arc::clone(&gate), AtomicBool::new(true));
-    let mut controller = Running::start_with(&place, move |_| {
-        if is_first.swap(false, Ordering::SeqCst) {
-            wait.pass();
-        }
-    })
-    .await?;
-    place.create("held", web("1")).await?;
-    gate.is_reached().await;
-    for number in 0..20 {
+    let wait = Arc::clone(&gate);
+    let (metrics, mut registry) = (Metrics::default(), Registry::default());
+    metrics.register(&mut registry);
+    let controller =
+        DeploymentController::new(&factory, Scope::namespace(&place.namespace)).workers(2).metrics(&metrics);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn(controller.run(move |_| wait.pass(), async move {
+        let _ = stopped.await;
+    }));
+    factory.synced(SOON).await?;
+    for number in 0..22 {
         place.create(&format!("web-{number}"), web("1")).await?;
     }
-    // The last one was read, so all were.
-    loop {
-        if controller.next().await.change.obj.name == "web-19" {
-            break;
-        }
-    }
-    place.scale("web-3", 7).await?;
-    assert_eq!(controller.line().await, "replicas 1→7");
-    let open = tokio::spawn({
-        let gate = Arc::clone(&gate);
-        async move { gate.open() }
-    });
-    let (rest, ended) = controller.end().await?;
-    open.await?;
-    let held = rest.iter().any(|reported| reported.change.obj.name == "held");
-    assert!(held, "{rest:?}");
+    // Two are held, and all others were read.
+    eventually("all others wait", SOON, async || {
+        let mut page = String::new();
+        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+        page.contains("workqueue_depth{name=\"deployments\"} 20\n").then_some(())
+    })
+    .await;
+    drop(stop);
+    gate.open();
+    let ended = tokio::time::timeout(SOON, run).await??;
     assert_eq!((ended.reported, ended.left), (22, 0));
+    factory.shutdown().await;
     Ok(())
 }
 
