@@ -231,10 +231,13 @@ impl Source {
     /// then the key is queued once more.
     pub(super) fn reconciled(&self, engine: &Engine, request: &Request, gaps: u64) {
         let Some(follow) = self.follow.get() else { return };
+        // Until it is let go, a gap that is told now cannot be done with.
         let mut unsure = self.unsure();
+        // First what waits, then the gaps: whatever does not wait any more because of a gap is counted there.
+        let (_, waiting) = follow.look();
         if follow.gaps() != gaps {
             engine.queue.add(request.clone());
-        } else if follow.look().1 > 0 {
+        } else if waiting > 0 {
             unsure.insert(request.clone());
         }
     }

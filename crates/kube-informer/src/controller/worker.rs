@@ -1,5 +1,6 @@
 //! A worker: takes a key, calls the reconciler, sees what came of it.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::request::Request;
 use super::source::Source;
 use super::writes::{Held, Writes};
 use crate::informer::Informer;
-use crate::workqueue::Item;
+use crate::workqueue::{Item, Priority};
 
 pub(super) struct Worker<K, R> {
     pub(super) engine: Arc<Engine>,
@@ -30,6 +31,9 @@ pub(super) struct Worker<K, R> {
 
 /// A reconcile that takes longer is worth a word.
 const SLOW: Duration = Duration::from_secs(60);
+
+/// When a key is tried again that a limiter cannot be asked about: it may be the limiter that panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// How a reconcile ended.
 enum Outcome {
@@ -51,8 +55,23 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
                 item = self.engine.queue.get() => item,
             };
             let Some(item) = item else { return };
-            self.process(item).await;
+            let (request, priority) = (item.key().clone(), item.priority());
+            if let Err(panic) = AssertUnwindSafe(self.process(item)).catch_unwind().await {
+                self.survive(&request, priority, &*panic);
+            }
         }
+    }
+
+    /// Something of the user's panicked that is no reconcile: what drops a future, what writes an error, a limiter.
+    fn survive(&self, request: &Request, priority: Priority, panic: &(dyn Any + Send)) {
+        let Engine { name, queue, series, .. } = &*self.engine;
+        series.panics.inc();
+        series.errors.inc();
+        tracing::error!(
+            controller = %name, key = %request, panic = text(panic),
+            "something panicked after the reconcile; it is tried again"
+        );
+        queue.at(priority).add_after(request.clone(), AFTER_PANIC);
     }
 
     async fn process(&self, item: Item<Request>) {
@@ -104,11 +123,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         match outcome {
             Ok(Ok(Ok(action))) => Outcome::Action(action),
             Ok(Ok(Err(error))) => Outcome::Error(error),
-            Ok(Err(panic)) => {
-                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-                Outcome::Panic(text.unwrap_or_else(|| "a panic without a text".to_owned()))
-            }
+            Ok(Err(panic)) => Outcome::Panic(text(&*panic).to_owned()),
             Err(_) => Outcome::Timeout,
         }
     }
@@ -160,6 +175,12 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         let failures = queue.failures(request);
         tracing::warn!(error, failures, ?again, "the reconcile failed");
     }
+}
+
+/// What a panic says.
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a text")
 }
 
 /// A worker that is busy.

@@ -184,6 +184,51 @@ async fn an_object_that_its_reconcile_deletes_is_gone_and_the_rest_goes_on() {
     running.stop().await.unwrap();
 }
 
+#[derive(Debug)]
+struct Unspeakable;
+
+impl fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("no words")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+struct Clings;
+
+impl Drop for Clings {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "it does not let go");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_that_cannot_be_told_and_reconciles_that_cannot_be_dropped_are_errors_too() {
+    let (mut pods, metrics) = (Hand::new(Scope::All), Metrics::default());
+    let tried = Mutex::new(std::collections::BTreeSet::new());
+    let (reconciler, mut heard) = tell(move |context: Context<Value>| {
+        let name = context.request().name().to_owned();
+        let first = tried.lock().unwrap().insert(name.clone());
+        async move {
+            match &*name {
+                "odd" if first => Err(Unspeakable.into()),
+                "clings" if first => {
+                    let _clings = Clings;
+                    std::future::pending().await
+                }
+                _ => Ok(Action::done()),
+            }
+        }
+    });
+    let running = run(controller(&pods).timeout(Duration::from_secs(1)).metrics(&metrics), reconciler);
+    pods.list(&[("clings", 1), ("fine", 1), ("odd", 1)], 1);
+    assert_eq!(heard.some(5).await, ["clings@1", "clings@1", "fine@1", "odd@1", "odd@1"]);
+    heard.nothing().await;
+    has(&metrics, "controller_runtime_reconcile_panics_total{controller=\"pod\"} 2");
+    running.stop().await.unwrap();
+}
+
 /// Failures wait so long.
 fn after(delay: Duration) -> workqueue::rate_limit::Exponential<Request> {
     workqueue::rate_limit::Exponential::new(delay, delay)
