@@ -233,6 +233,28 @@ fn who_is_closed_before_a_snapshot_is_complete_has_to_begin_anew() {
 }
 
 #[test]
+fn who_is_closed_while_another_snapshot_is_not_complete_has_to_begin_anew() {
+    let mut teller = Teller::new();
+    (0..10).for_each(|at| _ = teller.put(at, "web", "0"));
+    let mut session = teller.session(8_000, teller.snapshot(), "", Slow::Close);
+    Replay::default().read(&mut session, 100);
+    session.subscribe(Subscription::new(
+        "t".to_owned(),
+        TOPIC,
+        Filter::default(),
+        Mode::Full,
+        Slow::Close,
+        true,
+    ));
+    session.begin("t", GVR, teller.snapshot(), teller.journal.last());
+    let mut replay = Replay::default();
+    replay.read(&mut session, 4);
+    session.outbox.close(close::GOING_AWAY, "the server ends", None);
+    replay.read(&mut session, 100);
+    assert_eq!(replay.bye.unwrap().resume, None);
+}
+
+#[test]
 fn a_snapshot_does_not_count_however_large() {
     let mut teller = Teller::new();
     (0..1_000).for_each(|at| _ = teller.put(at, "web", "0"));
