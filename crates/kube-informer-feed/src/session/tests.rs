@@ -297,6 +297,24 @@ fn subscriptions_that_see_the_same_get_one_message() {
     assert_eq!(said, [(names(&["s", "t"]), true), (names(&["u"]), false)]);
 }
 
+#[test]
+fn a_change_of_which_one_of_two_messages_was_sent_is_told_again() {
+    let mut teller = Teller::new();
+    let mut session = teller.session(1 << 20, Beginning::Now, "", Slow::Coalesce);
+    let filter = Filter::default();
+    session.subscribe(Subscription::new("t".to_owned(), TOPIC, filter, Mode::Notify, Slow::Coalesce, false));
+    session.begin("t", GVR, Beginning::Now, teller.journal.last());
+    let begun = teller.journal.last();
+    while session.pop().is_some() {}
+    let news = teller.put(0, "web", "0");
+    session.news(&news);
+    assert!(session.pop().is_some());
+    session.outbox.close(close::GOING_AWAY, "the server ends", None);
+    let bye: Message = serde_json::from_slice(&session.pop().unwrap().text()).unwrap();
+    let Message::Bye(bye) = bye else { panic!("{bye:?}") };
+    assert_eq!(bye.resume, Some(begun));
+}
+
 /// What happens, in some order.
 #[derive(Debug, Clone)]
 enum Act {
