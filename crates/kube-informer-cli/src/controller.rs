@@ -108,6 +108,7 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let printer = Printer::start(intro)?;
 
     let (known, lines, all) = (publisher.clone(), printer.lines(), args.all);
+    let informer = controller.informer().clone();
     let sink = move |reported: Reported| {
         if all || reported.is_tracked() {
             lines.say(line(&reported));
@@ -121,8 +122,18 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     });
     let mut run = std::pin::pin!(run);
     let mut stop = Some(stop);
+    // That nothing is said shall mean that nothing changes.
+    let mut synced = std::pin::pin!(informer.synced(Duration::MAX));
+    let mut is_quiet = true;
     loop {
         tokio::select! {
+            synced = &mut synced, if is_quiet => {
+                is_quiet = false;
+                if synced.is_ok() {
+                    let count = informer.list().count();
+                    printer.lines().say(format!("Deployments that are there: {count}; what changes follows\n"));
+                }
+            }
             ended = &mut run => {
                 tracing::info!(?ended, "the controller has ended");
                 break;

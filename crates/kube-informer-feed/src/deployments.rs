@@ -61,7 +61,7 @@ pub struct DeploymentController {
     workers: usize,
     grace: Duration,
     metrics: Option<Metrics>,
-    beginning: Box<dyn Fn(&Object<Deployment>) + Send + Sync>,
+    beginning: Beginning,
 }
 
 /// One change, and the states that it leads from and to.
@@ -83,15 +83,18 @@ pub struct Ended {
     pub reported: u64,
     /// How often the sink panicked.
     pub panics: u64,
-    /// Deployments whose last changes were not told, because the sink did not come to an end in time.
+    /// Deployments whose last changes were not told, or are being told, because the sink did not come to an end in time.
     pub left: usize,
 }
+
+/// Who is given what there is at the beginning.
+type Beginning = Box<dyn Fn(&Object<Deployment>) + Send + Sync>;
 
 /// What everything that runs shares.
 struct Inner<S> {
     tracker: Mutex<Tracker<Object<Deployment>>>,
     queue: WorkQueue<ObjectKey>,
-    beginning: Box<dyn Fn(&Object<Deployment>) + Send + Sync>,
+    beginning: Beginning,
     sink: S,
     reported: AtomicU64,
     panics: AtomicU64,
@@ -275,6 +278,7 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
                 Err(error) => tracing::error!(deployment = %key, %error, "a change cannot be told"),
             }
         }
+        self.lock().done(key);
     }
 
     /// A Deployment is new.

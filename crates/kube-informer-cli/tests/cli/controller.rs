@@ -87,6 +87,7 @@ async fn a_client_hears_what_changes(cluster: &Endpoint, namespace: &str, test: 
         let url = line.split_whitespace().find(|word| word.starts_with("ws://")).unwrap().to_owned();
         (controller, url)
     });
+    tokio::task::block_in_place(|| controller.line("Deployments that are there: 1; what changes follows"));
     let (mut socket, _) = connect_async(&url).await.unwrap();
     // What there is, and then what changes.
     let item = message(&mut socket, |message| message["op"] == "snap.item").await;
@@ -104,6 +105,10 @@ async fn a_client_hears_what_changes(cluster: &Endpoint, namespace: &str, test: 
         let line = controller.line("replicas 3→5");
         assert!(line.contains(&format!("~ Deployment {namespace}/web replicas 3→5")), "{line}");
     });
+    let http = url.replace("ws://", "http://").replace("/v1/stream", "");
+    let metrics = Endpoint::new(Access::anonymous(http)).unwrap().get("/metrics").await.unwrap();
+    let metrics = metrics.text().into_owned();
+    assert!(metrics.contains("workqueue_adds_total{name=\"deployments\"}"), "{metrics}");
     // It ends as asked to, and says goodbye.
     let ended = tokio::task::spawn_blocking(|| controller.terminate());
     let bye = message(&mut socket, |message| message["op"] == "bye").await;
@@ -180,7 +185,7 @@ fn the_controller_ends_at_sigterm_though_the_cluster_is_away_and_its_output_is_s
     let (reader, mut writer) = std::io::pipe().unwrap();
     // As much as a pipe holds: its first word waits for a reader, who never comes.
     std::io::Write::write_all(&mut writer, &vec![b'.'; 65536]).unwrap();
-    let mut command = kube_informer(&["-v", "controller", "deployments", "--kubeconfig", kubeconfig.path()]);
+    let mut command = kube_informer(&["controller", "deployments", "--kubeconfig", kubeconfig.path()]);
     let mut controller = Running { child: command.stdout(writer).spawn().unwrap(), lines: None };
     // It tries, and says what is wrong: so it runs.
     let mut stderr = std::io::BufReader::new(controller.child.stderr.take().unwrap());

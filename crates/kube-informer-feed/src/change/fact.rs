@@ -69,6 +69,9 @@ const PROGRESS: [(&str, &str); 18] = [
 /// The revision of a rollout is kept as an annotation.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
+/// So is that somebody asked for a restart, in the template.
+const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
+
 impl Kind<'_> {
     /// Whether it holds data for others.
     fn is_config(self) -> bool {
@@ -167,6 +170,9 @@ impl Kind<'_> {
                 (Class::Image, String::new(), format!("image {}", told.images()), Weight::Plain)
             }
             ["resources", inner @ ..] => resources("", inner, told),
+            [.., "metadata", "annotations", RESTARTED] if told.new.is_some() => {
+                (Class::Spec, String::new(), "restarted".to_owned(), Weight::Plain)
+            }
             ["paused"] | ["suspend"] => {
                 let text = match (rest, told.new) {
                     (["paused"], Some(Value::Bool(true))) => "paused",
@@ -418,6 +424,7 @@ fn is_frame(place: &[&str]) -> bool {
     match place {
         [] | ["metadata" | "spec" | "status" | "data" | "binaryData" | "stringData"] => true,
         ["metadata", "labels" | "annotations" | "ownerReferences"] | ["status", "conditions"] => true,
+        ["spec", .., "metadata"] | ["spec", .., "metadata", "labels" | "annotations"] => true,
         ["spec", .., before, "env"] => !is_section(before),
         ["spec", .., "template" | "spec" | "jobTemplate" | "resources" | "requests" | "limits"] => true,
         ["spec", .., last] => is_section(last),

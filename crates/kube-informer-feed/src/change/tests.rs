@@ -184,3 +184,12 @@ fn a_change_of_the_status_alone_is_found_without_the_specification() {
     let other = |replicas| object("x.io/v1", "Deployment", &named(document(1, replicas, 1)));
     assert_eq!(Change::modified(&other(1), &other(2)).unwrap().summary, "replicas 1→2");
 }
+
+#[test]
+fn the_page_of_the_crate_shows_a_change_as_it_is_sent() {
+    let page = include_str!("../../README.md");
+    let block = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let shown: Value = serde_json::from_str(block).unwrap();
+    let message: crate::message::Message = serde_json::from_value(shown.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&message).unwrap(), shown);
+}

@@ -4,8 +4,8 @@
 //! however much was heard in between, one update, or an end, a beginning, or both. An object of which the end was told, or
 //! whose beginning never was, is forgotten. So there is one entry per object that there is, or was told to be.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
+use std::collections::{HashMap, HashSet};
 
 use kube_informer::object::{Object, ObjectKey, Uid};
 
@@ -36,6 +36,8 @@ impl<K> Tracked for Object<K> {
 #[derive(Debug)]
 pub(super) struct Tracker<T> {
     entries: HashMap<ObjectKey, Entry<T>>,
+    /// Those that are being told of.
+    in_hand: HashSet<ObjectKey>,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,8 @@ impl<T: Tracked> Tracker<T> {
         }
     }
 
-    /// What is to be told about an object, in order, and of how many changes that is the sum. It counts as told.
+    /// What is to be told about an object, in order, and of how many changes that is the sum. It counts as told from now on,
+    /// and as in hand until it is [done](Self::done).
     pub(super) fn take(&mut self, key: &ObjectKey) -> (Vec<Step<T>>, u32) {
         let Some(entry) = self.entries.get_mut(key) else { return (Vec::new(), 0) };
         let mut steps = Vec::new();
@@ -121,18 +124,27 @@ impl<T: Tracked> Tracker<T> {
         if entry.told.is_none() {
             self.entries.remove(key);
         }
+        if !steps.is_empty() {
+            self.in_hand.insert(key.clone());
+        }
         (steps, heard)
     }
 
-    /// How many objects there is something to tell of.
+    /// What was taken is told.
+    pub(super) fn done(&mut self, key: &ObjectKey) {
+        self.in_hand.remove(key);
+    }
+
+    /// How many objects there is something to tell of, or being told.
     pub(super) fn pending(&self) -> usize {
-        self.entries.values().filter(|entry| entry.heard > 0).count()
+        let waits = |(key, entry): &(&ObjectKey, &Entry<T>)| entry.heard > 0 && !self.in_hand.contains(*key);
+        self.entries.iter().filter(waits).count() + self.in_hand.len()
     }
 }
 
 impl<T> Default for Tracker<T> {
     fn default() -> Self {
-        Self { entries: HashMap::new() }
+        Self { entries: HashMap::new(), in_hand: HashSet::new() }
     }
 }
 

@@ -1,15 +1,21 @@
 //! What goes wrong on the way, sinks that do, and very much at once.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use kube_informer::informer::Scope;
+use kube_informer::workqueue::Metrics;
 use kube_informer_feed::change::{Reason, What};
+use kube_informer_feed::deployments::{DeploymentController, Reported};
+use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Match};
+use prometheus_client::registry::Registry;
 
-use crate::harness::{Place, Running, on_both, web};
+use crate::harness::{Place, Running, SOON, on_both, web};
 
 on_both! {
     what_is_deleted_during_a_disconnect_is_found_missing,
@@ -17,6 +23,8 @@ on_both! {
     a_burst_is_told_as_what_it_comes_to,
     a_sink_that_panics_stops_nobody,
     what_was_read_is_told_before_the_end,
+    a_sink_that_is_stuck_is_waited_for_and_not_for_ever,
+    a_controller_that_is_dropped_leaves_nobody_behind,
     a_thousand_at_once_are_all_told,
 }
 
@@ -43,10 +51,8 @@ impl Gate {
     }
 
     async fn is_reached(&self) {
-        kube_informer_testbed::eventually::eventually("somebody waits", crate::harness::SOON, async || {
-            (self.waiting.load(Ordering::SeqCst) > 0).then_some(())
-        })
-        .await;
+        eventually("somebody waits", SOON, async || (self.waiting.load(Ordering::SeqCst) > 0).then_some(()))
+            .await;
     }
 }
 
@@ -86,7 +92,7 @@ async fn what_is_deleted_during_a_disconnect_is_found_missing(place: Place) -> R
     assert_eq!(told["stays"], line(What::Modified, None, "replicas 1→4"));
     assert_eq!(told["comes"], line(What::Added, None, "created; replicas 1; image web shop/web:1"));
     let (rest, ended) = controller.end().await?;
-    assert!(!rest.iter().any(kube_informer_feed::deployments::Reported::is_tracked), "{rest:?}");
+    assert!(!rest.iter().any(Reported::is_tracked), "{rest:?}");
     assert_eq!((ended.left, ended.panics), (0, 0));
     Ok(())
 }
@@ -160,36 +166,84 @@ async fn a_sink_that_panics_stops_nobody(place: Place) -> Result<()> {
 }
 
 async fn what_was_read_is_told_before_the_end(place: Place) -> Result<()> {
+    let factory = place.factory().await?;
     let gate = Arc::new(Gate::default());
-    let (wait, is_first) = (Arc::clone(&gate), AtomicBool::new(true));
-    let mut controller = Running::start_with(&place, move |_| {
-        if is_first.swap(false, Ordering::SeqCst) {
-            wait.pass();
-        }
-    })
-    .await?;
-    place.create("held", web("1")).await?;
-    gate.is_reached().await;
-    for number in 0..20 {
+    let wait = Arc::clone(&gate);
+    let (metrics, mut registry) = (Metrics::default(), Registry::default());
+    metrics.register(&mut registry);
+    let controller =
+        DeploymentController::new(&factory, Scope::namespace(&place.namespace)).workers(2).metrics(&metrics);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn(controller.run(move |_| wait.pass(), async move {
+        let _ = stopped.await;
+    }));
+    factory.synced(SOON).await?;
+    for number in 0..22 {
         place.create(&format!("web-{number}"), web("1")).await?;
     }
-    // The last one was read, so all were.
-    loop {
-        if controller.next().await.change.obj.name == "web-19" {
-            break;
-        }
-    }
-    place.scale("web-3", 7).await?;
-    assert_eq!(controller.line().await, "replicas 1→7");
-    let open = tokio::spawn({
-        let gate = Arc::clone(&gate);
-        async move { gate.open() }
-    });
-    let (rest, ended) = controller.end().await?;
-    open.await?;
-    let held = rest.iter().any(|reported| reported.change.obj.name == "held");
-    assert!(held, "{rest:?}");
+    // Two are held, and all others were read.
+    eventually("all others wait", SOON, async || {
+        let mut page = String::new();
+        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+        page.contains("workqueue_depth{name=\"deployments\"} 20\n").then_some(())
+    })
+    .await;
+    drop(stop);
+    gate.open();
+    let ended = tokio::time::timeout(SOON, run).await??;
     assert_eq!((ended.reported, ended.left), (22, 0));
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn a_sink_that_is_stuck_is_waited_for_and_not_for_ever(place: Place) -> Result<()> {
+    let factory = place.factory().await?;
+    let gate = Arc::new(Gate::default());
+    let wait = Arc::clone(&gate);
+    let controller = DeploymentController::new(&factory, Scope::namespace(&place.namespace))
+        .workers(1)
+        .grace(Duration::from_millis(50));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn(controller.run(move |_| wait.pass(), async move {
+        let _ = stopped.await;
+    }));
+    factory.synced(SOON).await?;
+    place.create("first", web("1")).await?;
+    gate.is_reached().await;
+    drop(stop);
+    let ended = tokio::time::timeout(SOON, run).await??;
+    assert_eq!((ended.reported, ended.panics, ended.left), (0, 0, 1));
+    gate.open();
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn a_controller_that_is_dropped_leaves_nobody_behind(place: Place) -> Result<()> {
+    let factory = place.factory().await?;
+    let controller = DeploymentController::new(&factory, Scope::namespace(&place.namespace));
+    let informer = controller.informer().clone();
+    let told = Arc::new(AtomicUsize::new(0));
+    let tell = Arc::clone(&told);
+    let run = tokio::spawn(controller.run(
+        move |_| {
+            tell.fetch_add(1, Ordering::SeqCst);
+        },
+        std::future::pending(),
+    ));
+    factory.synced(SOON).await?;
+    place.create("web", web("1")).await?;
+    eventually("it is told", SOON, async || (told.load(Ordering::SeqCst) == 1).then_some(())).await;
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    // Whoever held the sink, or reads, is gone.
+    eventually("nothing holds the sink", SOON, async || (Arc::strong_count(&told) == 1).then_some(())).await;
+    place.scale("web", 2).await?;
+    let scaled = async || {
+        informer.get(&place.namespace, "web")?.pointer::<i64>("/spec/replicas").ok()?.filter(|n| *n == 2)
+    };
+    eventually("the informer goes on", SOON, scaled).await;
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+    factory.shutdown().await;
     Ok(())
 }
 

@@ -69,6 +69,14 @@ fn each_kind_of_change_has_its_words() {
         ),
         (web(json!({ "args": ["a", "b"] })), web(json!({ "args": ["a", "c"] })), &[Spec], "web args.1 b→c"),
         (spec(json!({})), spec(json!({ "paused": true })), &[Spec], "paused"),
+        (
+            spec(json!({ "template": { "metadata": { "labels": { "a": "b" } } } })),
+            spec(json!({ "template": { "metadata": {
+                "labels": { "a": "b" }, "annotations": { "kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z" },
+            } } })),
+            &[Spec],
+            "restarted",
+        ),
         (spec(json!({ "paused": true })), spec(json!({})), &[Spec], "resumed"),
         (
             spec(json!({ "strategy": { "type": "RollingUpdate" } })),

@@ -43,9 +43,12 @@ fn many_changes_are_one_from_the_oldest_to_the_newest() {
     let mut tracker = Tracker::default();
     tracker.is((1, 1, 1));
     assert_eq!(tracker.take(&key(1)), (vec![Step::Add { new: (1, 1, 1) }], 1));
+    tracker.done(&key(1));
     (2..=9).for_each(|version| tracker.is((1, 1, version)));
     assert_eq!(tracker.pending(), 1);
     assert_eq!(tracker.take(&key(1)), (vec![Step::Update { old: (1, 1, 1), new: (1, 1, 9) }], 8));
+    assert_eq!(tracker.pending(), 1, "it is in hand");
+    tracker.done(&key(1));
     assert_eq!(tracker.pending(), 0);
 }
 
@@ -130,6 +133,7 @@ proptest! {
                             }
                         }
                     }
+                    tracker.done(&key(name));
                     prop_assert_eq!(told.get(&name), server.get(&name));
                 }
                 _ => {}
