@@ -144,6 +144,7 @@ impl Session {
     pub(crate) fn news(&mut self, news: &Arc<News>) {
         let told = match &news.tale {
             Tale::Change(told) => told,
+            Tale::Begun => return,
             Tale::Gap { .. } => {
                 let ids = self.active(news.topic).map(|sub| sub.id.as_str()).collect::<Vec<_>>();
                 if !ids.is_empty() {

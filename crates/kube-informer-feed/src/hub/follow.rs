@@ -13,7 +13,7 @@ use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 use tokio::time::Instant;
 
-use super::news::{Tale, Told, TopicId};
+use super::news::{News, Tale, Told, TopicId};
 use super::topic::Topic;
 use super::{Hub, Inner, Known, describe, gvr};
 use crate::change::Change;
@@ -131,11 +131,7 @@ impl Follower {
                 Step::Event(event) => self.event(&hub, event),
                 Step::Synced => {
                     self.is_ready = true;
-                    let mut core = hub.core();
-                    let head = core.journal.last();
-                    if let Some(topic) = core.topics.get_mut(&self.topic) {
-                        topic.ready(head);
-                    }
+                    hub.core().begin(self.topic);
                 }
                 Step::Health(health) => self.health(&hub, &health),
                 Step::End => {
@@ -247,6 +243,16 @@ impl Follower {
                 "the cluster was read anew: of what happened meanwhile, only the result is told".to_owned();
             self.tell_gap(hub, from, reason, GapReason::Relisted);
         }
+    }
+}
+
+impl super::Core {
+    /// Everything of a topic was read.
+    fn begin(&mut self, id: TopicId) {
+        let Some(topic) = self.topics.get_mut(&id) else { return };
+        let begun = |cursor| Arc::new(News { cursor, topic: id, tale: Tale::Begun });
+        let cursor = self.journal.push(begun);
+        topic.ready(cursor);
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct News {
 pub(crate) enum Tale {
     /// Something happened to an object.
     Change(Box<Told>),
+    /// From here on, everything is told. It has a place of its own, so that no cursor of before is as good; nobody is told.
+    Begun,
     /// Not everything that happened is known.
     Gap {
         /// Up to where everything was told.
@@ -195,6 +197,7 @@ impl Entry for Arc<News> {
                 ITSELF + 2 * told.weight(Mode::Diff) + object(&told.old) + object(&told.new)
             }
             Tale::Gap { reason, .. } => ITSELF + reason.len(),
+            Tale::Begun => ITSELF,
         }
     }
 }

@@ -80,6 +80,15 @@ async fn what_came_too_fast_is_told_as_its_result_and_as_a_gap() {
         informer.get("default", "new")
     })
     .await;
+    // The informer is ahead: who comes now would begin with what was told.
+    let mut held = held;
+    let known = held.topics.values_mut().next().unwrap().snapshot();
+    let value = |name: &str| {
+        let object = known.iter().find(|object| object.name() == name)?;
+        object.pointer::<String>("/data/key").unwrap()
+    };
+    assert_eq!((value("new"), value("deleted").as_deref()), (None, Some("0")));
+    assert_ne!(value("changed").as_deref(), Some("50"));
     drop(held);
 
     let mut count = 0;

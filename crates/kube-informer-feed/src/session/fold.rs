@@ -84,7 +84,7 @@ impl Item {
         let last_news = later.merged.as_ref().map_or(&later.news, |merged| &merged.last);
         let object = match &last_news.tale {
             Tale::Change(told) => told.object().map_or(0, |object| object.size().1),
-            Tale::Gap { .. } => 0,
+            Tale::Gap { .. } | Tale::Begun => 0,
         };
         let weight = news::write(&change, Mode::Diff, None).len();
         self.bytes = weight + if earlier.mode == Mode::Full { object } else { 0 } + 96;

@@ -409,6 +409,7 @@ impl Replay {
             let seen = match &news.tale {
                 Tale::Change(told) => told.seen_by(&self.filter),
                 Tale::Gap { .. } => Some(Seen::AsIs),
+                Tale::Begun => None,
             };
             if let Some(seen) = seen {
                 let (mode, slow, label) = (self.mode, self.slow, Arc::clone(&self.label));

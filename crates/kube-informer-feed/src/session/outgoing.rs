@@ -7,7 +7,7 @@ use super::outbox::Pending;
 use crate::change::Subject;
 use crate::hub::describe;
 use crate::hub::news::{self, Tale};
-use crate::message::Mode;
+use crate::message::{Bookmark, Message, Mode};
 
 /// See the module.
 #[derive(Debug)]
@@ -47,13 +47,15 @@ impl Pending {
                 let subs = serde_json::from_str(&self.label).unwrap_or_default();
                 news::gap(cursor, subs, *from, reason)
             }
+            // It is told to nobody.
+            (Tale::Begun, _) => Message::Bookmark(Bookmark { cursor }).text(),
             (Tale::Change(told), None) => {
                 news::message(cursor, &self.label, &told.body(self.mode, self.seen))
             }
             (Tale::Change(_), Some(merged)) => {
                 let object = match &merged.last.tale {
                     Tale::Change(told) => told.object(),
-                    Tale::Gap { .. } => None,
+                    Tale::Gap { .. } | Tale::Begun => None,
                 };
                 news::message(cursor, &self.label, &news::write(&merged.change, self.mode, object))
             }

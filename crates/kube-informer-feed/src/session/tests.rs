@@ -233,6 +233,28 @@ fn who_is_closed_before_a_snapshot_is_complete_has_to_begin_anew() {
 }
 
 #[test]
+fn who_is_closed_while_another_snapshot_is_not_complete_has_to_begin_anew() {
+    let mut teller = Teller::new();
+    (0..10).for_each(|at| _ = teller.put(at, "web", "0"));
+    let mut session = teller.session(8_000, teller.snapshot(), "", Slow::Close);
+    Replay::default().read(&mut session, 100);
+    session.subscribe(Subscription::new(
+        "t".to_owned(),
+        TOPIC,
+        Filter::default(),
+        Mode::Full,
+        Slow::Close,
+        true,
+    ));
+    session.begin("t", GVR, teller.snapshot(), teller.journal.last());
+    let mut replay = Replay::default();
+    replay.read(&mut session, 4);
+    session.outbox.close(close::GOING_AWAY, "the server ends", None);
+    replay.read(&mut session, 100);
+    assert_eq!(replay.bye.unwrap().resume, None);
+}
+
+#[test]
 fn a_snapshot_does_not_count_however_large() {
     let mut teller = Teller::new();
     (0..1_000).for_each(|at| _ = teller.put(at, "web", "0"));
@@ -273,6 +295,24 @@ fn subscriptions_that_see_the_same_get_one_message() {
     }
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     assert_eq!(said, [(names(&["s", "t"]), true), (names(&["u"]), false)]);
+}
+
+#[test]
+fn a_change_of_which_one_of_two_messages_was_sent_is_told_again() {
+    let mut teller = Teller::new();
+    let mut session = teller.session(1 << 20, Beginning::Now, "", Slow::Coalesce);
+    let filter = Filter::default();
+    session.subscribe(Subscription::new("t".to_owned(), TOPIC, filter, Mode::Notify, Slow::Coalesce, false));
+    session.begin("t", GVR, Beginning::Now, teller.journal.last());
+    let begun = teller.journal.last();
+    while session.pop().is_some() {}
+    let news = teller.put(0, "web", "0");
+    session.news(&news);
+    assert!(session.pop().is_some());
+    session.outbox.close(close::GOING_AWAY, "the server ends", None);
+    let bye: Message = serde_json::from_slice(&session.pop().unwrap().text()).unwrap();
+    let Message::Bye(bye) = bye else { panic!("{bye:?}") };
+    assert_eq!(bye.resume, Some(begun));
 }
 
 /// What happens, in some order.

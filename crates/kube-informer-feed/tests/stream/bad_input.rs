@@ -115,8 +115,8 @@ async fn a_frame_that_cannot_be_read_closes_the_connection() -> Result<()> {
 
 #[tokio::test]
 async fn a_client_that_does_not_answer_pings_is_closed() -> Result<()> {
-    let ping = Duration::from_millis(100);
-    let server = |server: kube_informer_feed::server::Builder| server.ping(ping, ping).goodbye(ping);
+    let (ping, patience) = (Duration::from_millis(100), Duration::from_secs(2));
+    let server = |server: kube_informer_feed::server::Builder| server.ping(ping, patience).goodbye(ping);
     let feed = Place::embedded().await?.feed_with(|hub| hub, server).await?;
     // It does not read: so it does not answer. One that reads stays.
     let half_open = feed.client().await?;

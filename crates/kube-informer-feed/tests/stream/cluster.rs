@@ -172,7 +172,10 @@ async fn a_resource_that_nobody_is_told_of_any_more_is_not_watched() -> Result<(
     })
     .await;
     assert_eq!(feed.hub.topics().len(), 1);
-    // What happened meanwhile is not known.
+    // Somebody else is told of it again. What happened meanwhile is not known.
+    let mut other = feed.client().await?;
+    other.sub("o", json!({ "gvr": "deploy" })).await?;
+    other.snapshot("o").await?;
     client.sub("s", json!({ "gvr": "deploy", "since": cursor })).await?;
     let (code, _, message) = client.err().await?;
     assert!(code == 410 && message.contains("not followed"), "{message}");
