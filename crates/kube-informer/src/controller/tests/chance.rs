@@ -55,11 +55,18 @@ async fn play(seed: u64, capacity: usize) -> u64 {
     for _ in 0..3000 {
         version += 1;
         let name = format!("c{}", random.usize(..CHILDREN));
-        let labels = format!(r#""labels":{{"of":"k{}"}}"#, random.usize(..KEYS));
-        let object = children.pod(&name, version, &labels);
-        match random.u8(..10) {
-            0..3 if informer.get("d", &name).is_some() => children.apply(Delta::Remove(object)),
-            _ => children.apply(Delta::Put(object)),
+        let labels = |key: &str| format!(r#""labels":{{"of":"{key}"}}"#);
+        match informer.get("d", &name) {
+            Some(last) if random.u8(..10) < 3 => {
+                // What is told of the end is the last state, with a version of its own.
+                let key = last.labels().get("of").unwrap().to_owned();
+                let last = children.pod(&name, version, &labels(&key));
+                children.apply(Delta::Remove(last));
+            }
+            _ => {
+                let object = children.pod(&name, version, &labels(&format!("k{}", random.usize(..KEYS))));
+                children.apply(Delta::Put(object));
+            }
         }
         if random.u8(..20) == 0 {
             tokio::task::yield_now().await;
