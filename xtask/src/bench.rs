@@ -106,13 +106,7 @@ fn sizes(lines: &[Vec<String>]) -> Result<Vec<Size>> {
 fn build(root: &Path, arguments: &[&str], name: &str) -> Result<PathBuf> {
     eprintln!("==> cargo build {}", arguments.join(" "));
     let mut command = Command::new(crate::cargo());
-    // What cargo has told this program about itself would be news to some build scripts, and make them run again.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(&name);
-        }
-    }
+    kube_informer_testbed::examples::without_package(&mut command);
     let output = command
         .args(["build", "--message-format", "json-render-diagnostics"])
         .args(arguments)

@@ -187,6 +187,13 @@ impl Run {
                             .skip(package, "benchmarks are apart; they are compiled by: cargo xtask bench");
                     }
                 }
+                // Tests run them; each by itself would be built with other features.
+                let examples = self.cargo(&[&["build"], &EXCEPT_BENCH[..], &["--examples"]].concat());
+                let built = process::stream(examples, step.limit(self.full), |_| ControlFlow::Continue(()));
+                let built = built.await?;
+                if !built.ok() {
+                    self.report.fail("examples", format!("not built: {built}"));
+                }
                 let args = [&["test"], &EXCEPT_BENCH[..], &["--all-targets", "--no-fail-fast"]].concat();
                 self.tests(step, &args).await
             }
@@ -262,6 +269,7 @@ impl Run {
         let mut command = self.cargo(args);
         command.env(kube_informer_testbed::skip::SKIP_FILE, self.skips.path());
         command.envs(self.server.environment());
+        command.env(kube_informer_testbed::examples::BUILT, "1");
         if self.full {
             command.env("KUBE_INFORMER_FULL", "1");
         }
@@ -316,9 +324,10 @@ impl Run {
     }
 
     fn cargo(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(crate::cargo());
+        let mut command = std::process::Command::new(crate::cargo());
+        kube_informer_testbed::examples::without_package(&mut command);
         command.args(args).current_dir(&self.root);
-        command
+        command.into()
     }
 
     async fn has_subcommand(&self, name: &str) -> bool {

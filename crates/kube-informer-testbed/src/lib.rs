@@ -20,6 +20,9 @@ pub mod control_plane;
 
 pub mod cluster;
 
+// Our own programs.
+pub mod examples;
+
 // What tests put between and behind: faults, and objects in numbers.
 pub mod load;
 pub mod proxy;

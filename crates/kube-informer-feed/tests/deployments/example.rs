@@ -51,13 +51,8 @@ impl Drop for Example {
     }
 }
 
-/// The example's program. A test that is run alone finds it built, too.
 fn built() -> PathBuf {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "kube-informer-feed", "--example", "deployment_controller"]);
-    assert!(build.status().unwrap().success());
-    let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().parent().unwrap().join("examples/deployment_controller")
+    kube_informer_testbed::examples::example("kube-informer-feed", "deployment_controller").unwrap()
 }
 
 async fn the_example_tells_everyone_who_is_connected(place: Place) -> Result<()> {

@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{LazyLock, Mutex};
 
 use anyhow::Result;
 use kube_informer_testbed::eventually::eventually;
@@ -78,18 +77,8 @@ impl Drop for Example {
     }
 }
 
-/// The example's program. A test that is run alone finds it built, too.
 fn built(name: &str) -> PathBuf {
-    static BUILT: LazyLock<Mutex<()>> = LazyLock::new(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "kube-informer", "--examples"]);
-        let built = build.status().unwrap();
-        assert!(built.success());
-        Mutex::new(())
-    });
-    drop(BUILT.lock().unwrap());
-    let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().parent().unwrap().join("examples").join(name)
+    kube_informer_testbed::examples::example("kube-informer", name).unwrap()
 }
 
 fn pod(name: &str) -> Value {

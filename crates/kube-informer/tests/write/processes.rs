@@ -1,8 +1,6 @@
 //! Candidates that are processes: of one that is stopped, and goes on, no work is seen while another one works.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::LazyLock;
 
 use anyhow::Result;
 use kube_informer_testbed::eventually::eventually;
@@ -65,22 +63,7 @@ impl Member {
 }
 
 fn program() -> PathBuf {
-    static BUILT: LazyLock<()> = LazyLock::new(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "kube-informer", "--example", "leader_election"]);
-        // What cargo says to a test of its package; build scripts that look at it would be run anew.
-        for (name, _) in std::env::vars_os() {
-            let is_of_test =
-                |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-            if name.to_str().is_some_and(is_of_test) {
-                build.env_remove(name);
-            }
-        }
-        assert!(build.status().unwrap().success());
-    });
-    LazyLock::force(&BUILT);
-    let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().parent().unwrap().join("examples").join("leader_election")
+    kube_informer_testbed::examples::example("kube-informer", "leader_election").unwrap()
 }
 
 async fn promise_19_a_process_that_is_stopped_and_goes_on_does_no_work_of_a_leader(
