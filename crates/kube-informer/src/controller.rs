@@ -75,8 +75,9 @@ mod memory;
 pub mod predicate;
 mod source;
 
-// Who works on them.
+// Who works on them, and whether.
 pub(crate) mod engine;
+pub(crate) mod gate;
 mod worker;
 mod writes;
 

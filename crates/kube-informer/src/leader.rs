@@ -60,6 +60,8 @@ mod task;
 mod handle;
 mod metrics;
 
+#[cfg(test)]
+pub(crate) use handle::leads_until;
 pub use handle::{Ended, Leadership, Lost};
 pub use metrics::Metrics;
 pub use settings::SettingsError;

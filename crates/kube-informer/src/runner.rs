@@ -47,6 +47,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
 use crate::controller::engine::{Engine, Phase};
+pub use crate::controller::gate::Gate;
 use crate::controller::{Added, Controller, Reconciler, Report, RunError};
 use crate::factory::{Factory, Shutdown};
 
@@ -55,7 +56,7 @@ use crate::factory::{Factory, Shutdown};
 pub struct Runner {
     factory: Factory,
     controllers: Vec<Entry>,
-    leads: Option<watch::Receiver<bool>>,
+    gate: Option<Gate>,
     grace: Duration,
 }
 
@@ -64,8 +65,7 @@ struct Entry {
     run: Box<Run>,
 }
 
-type Run =
-    dyn FnOnce(Told, Option<watch::Receiver<bool>>) -> BoxFuture<'static, Result<Report, RunError>> + Send;
+type Run = dyn FnOnce(Told, Option<Gate>) -> BoxFuture<'static, Result<Report, RunError>> + Send;
 
 /// Says when to end.
 type Told = watch::Receiver<bool>;
@@ -99,12 +99,7 @@ pub struct RunReport {
 impl Runner {
     /// A roof for controllers and the informers of a factory.
     pub fn new(factory: &Factory) -> Self {
-        Self {
-            factory: factory.clone(),
-            controllers: Vec::new(),
-            leads: None,
-            grace: Duration::from_secs(30),
-        }
+        Self { factory: factory.clone(), controllers: Vec::new(), gate: None, grace: Duration::from_secs(30) }
     }
 
     /// One more controller. Its informers are asked for now, and start with [`run`](Self::run).
@@ -124,11 +119,27 @@ impl Runner {
         self
     }
 
-    /// Workers run only while this is true: this process leads. It is waited for, then it must stay: when it is false
-    /// again, or its sender is gone, all that is busy is dropped at once, and [`run`](Self::run) returns
-    /// [`RunError::LeadershipLost`]. Controllers that run [everywhere](Controller::everywhere) do not care.
-    pub fn when(mut self, leads: watch::Receiver<bool>) -> Self {
-        self.leads = Some(leads);
+    /// Workers run only while this process may work: while it leads ([`&Leadership`](crate::leader::Leadership)), or a value
+    /// that is watched is true. It is waited for, then it must stay: when it is lost, or its sender is gone, all that is busy
+    /// is dropped at once, and [`run`](Self::run) returns [`RunError::LeadershipLost`]. Controllers that run
+    /// [everywhere](Controller::everywhere) do not care.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use kube_informer::factory::Factory;
+    /// # use kube_informer::leader::LeaderElection;
+    /// # use kube_informer::runner::Runner;
+    /// # async fn example(factory: Factory, client: kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let leadership = LeaderElection::new(client, "default", "my-controller").start()?;
+    /// let runner = Runner::new(&factory).when(&leadership); // and its controllers
+    /// let ended = runner.run(async { drop(tokio::signal::ctrl_c().await) }).await;
+    /// leadership.shutdown(Duration::from_secs(5)).await; // nothing runs any more: another one leads at once
+    /// ended?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn when(mut self, gate: impl Into<Gate>) -> Self {
+        self.gate = Some(gate.into());
         self
     }
 
@@ -158,7 +169,7 @@ impl Runner {
         }
         let (tell, told) = watch::channel(false);
         let run = |Entry { engine, run }: Entry| {
-            let gate = self.leads.clone().filter(|_| !engine.runs_everywhere());
+            let gate = self.gate.clone().filter(|_| !engine.runs_everywhere());
             run(told.clone(), gate)
         };
         let mut running: FuturesUnordered<_> = self.controllers.into_iter().map(run).collect();

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::error::{Report, RunError};
+use super::gate::Gate;
 use super::metrics::Series;
 use super::reconciler::Reconciler;
 use super::request::Request;
@@ -162,7 +163,7 @@ impl Engine {
         external: External,
         reconciler: R,
         shutdown: impl Future<Output = ()>,
-        gate: Option<watch::Receiver<bool>>,
+        gate: Option<Gate>,
     ) -> Result<Report, RunError> {
         let _ending = Ending(&self);
         self.phase.send_replace(Phase::Syncing);
@@ -185,7 +186,9 @@ impl Engine {
         let (stop, stopped) = watch::channel(false);
         let mut workers = JoinSet::new();
         let turn = {
-            let start = |workers: &mut JoinSet<()>| self.start::<K, R>(reconciler, &stopped, workers);
+            let start = |gate: Option<Gate>, workers: &mut JoinSet<()>| {
+                self.start::<K, R>(reconciler, gate, &stopped, workers);
+            };
             let mut work = pin!(self.work(&mut feeding, &mut workers, gate, start));
             let mut shutdown = pin!(shutdown);
             tokio::select! {
@@ -220,25 +223,24 @@ impl Engine {
         &self,
         feeding: &mut JoinSet<()>,
         workers: &mut JoinSet<()>,
-        mut gate: Option<watch::Receiver<bool>>,
-        start: impl FnOnce(&mut JoinSet<()>),
+        mut gate: Option<Gate>,
+        start: impl FnOnce(Option<Gate>, &mut JoinSet<()>),
     ) -> RunError {
         if let Err(error) = self.ready().await {
             return error;
         }
         if let Some(gate) = &mut gate {
             self.phase.send_replace(Phase::Standby);
-            if gate.wait_for(|open| *open).await.is_err() {
+            if gate.opened().await.is_err() {
                 return RunError::LeadershipLost { controller: self.name.to_string() };
             }
         }
         self.phase.send_replace(Phase::Working);
         tracing::info!(controller = %self.name, workers = self.settings.workers, "the controller works");
-        start(workers);
+        start(gate.clone(), workers);
         let closed = async {
             match &mut gate {
-                // Whoever opened it and is gone will not open it again.
-                Some(gate) => drop(gate.wait_for(|open| !*open).await),
+                Some(gate) => gate.closed().await,
                 None => std::future::pending().await,
             }
         };
@@ -302,6 +304,7 @@ impl Engine {
     fn start<K: 'static, R: Reconciler<K>>(
         self: &Arc<Self>,
         reconciler: R,
+        gate: Option<Gate>,
         stopped: &watch::Receiver<bool>,
         workers: &mut JoinSet<()>,
     ) {
@@ -316,6 +319,7 @@ impl Engine {
                 informer: informer.clone(),
                 reconciler: Arc::clone(&reconciler),
                 number,
+                gate: gate.clone(),
                 hold: hold.clone(),
             };
             workers.spawn(worker.run(stopped.clone()));

@@ -14,6 +14,7 @@ use tracing::Instrument;
 use super::action::{self, Action, BoxError, Then};
 use super::context::Context;
 use super::engine::{Busy, Engine};
+use super::gate::Gate;
 use super::reconciler::Reconciler;
 use super::request::Request;
 use super::source::Source;
@@ -26,6 +27,7 @@ pub(super) struct Worker<K, R> {
     pub(super) informer: Informer<K>,
     pub(super) reconciler: Arc<R>,
     pub(super) number: usize,
+    pub(super) gate: Option<Gate>,
     pub(super) hold: mpsc::Sender<Held>,
 }
 
@@ -90,9 +92,18 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
                 Arc::clone(&writes),
             );
             let begun = Instant::now();
-            let outcome = self.reconcile(context).instrument(span.clone()).await;
+            let call = self.reconcile(context).instrument(span.clone());
+            let outcome = match &self.gate {
+                Some(gate) => gate.guard(call).await,
+                None => Ok(call.await),
+            };
             engine.series.time.observe(begun.elapsed().as_secs_f64());
             outcome
+        };
+        // Another one may lead by now, who reconciles the key again. This controller ends.
+        let Ok(outcome) = outcome else {
+            span.in_scope(|| tracing::warn!("leadership was lost: the reconcile was given up"));
+            return;
         };
         for (source, gaps) in engine.sources.iter().zip(gaps) {
             source.reconciled(engine, &request, gaps);

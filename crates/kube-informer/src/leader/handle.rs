@@ -125,11 +125,22 @@ impl Leadership {
 
     /// Waits until this process leads. It waits for ever if the candidacy has ended.
     pub async fn acquired(&self) {
+        if self.begun().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until this process leads; the number of that term. `None` if the candidacy has ended.
+    pub(crate) async fn begun(&self) -> Option<u64> {
         let mut view = self.inner.view.clone();
-        while !view.borrow_and_update().leads() {
-            if view.changed().await.is_err() {
-                std::future::pending::<()>().await;
+        loop {
+            {
+                let view = view.borrow_and_update();
+                if view.leads() {
+                    return Some(view.term);
+                }
             }
+            view.changed().await.ok()?;
         }
     }
 
@@ -140,7 +151,7 @@ impl Leadership {
     }
 
     /// Waits for the end of a term.
-    async fn ended(&self, term: u64) {
+    pub(crate) async fn ended(&self, term: u64) {
         let mut view = self.inner.view.clone();
         loop {
             let until = match &*view.borrow_and_update() {
@@ -172,6 +183,11 @@ impl Leadership {
     /// Where leadership was lost, or there was none.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
         let term = self.inner.view.borrow().term;
+        self.guard_term(term, work).await
+    }
+
+    /// The same, while a term lasts.
+    pub(crate) async fn guard_term<T>(&self, term: u64, work: impl Future<Output = T>) -> Result<T, Lost> {
         let mut work = pin!(work);
         let mut lost = pin!(self.ended(term));
         poll_fn(|context| {
@@ -231,6 +247,14 @@ impl Board {
     pub(super) fn ended(self, ended: Ended) {
         self.ended.send_replace(Some(ended));
     }
+}
+
+/// Leadership until then, of which nothing more is told as long as the other one is kept.
+#[cfg(test)]
+pub(crate) fn leads_until(until: Instant) -> (Leadership, Box<dyn std::any::Any + Send>) {
+    let (leadership, board) = pair("test".into(), &Counted::default());
+    board.show(Some(until), 1, None);
+    (leadership, Box::new(board))
 }
 
 impl fmt::Debug for Leadership {

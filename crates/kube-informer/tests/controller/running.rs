@@ -1,17 +1,18 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures_util::stream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube_client::Api;
 use kube_client::api::{Patch, PatchParams};
+use kube_client::{Api, Client};
 use kube_informer::controller::{
-    Action, BoxError, Context, Controller, Metrics, Request, RunError, terminal,
+    Action, BoxError, Context, Controller, Metrics, Reconciler, Request, RunError, terminal,
 };
 use kube_informer::factory::Timings;
 use kube_informer::informer::Written;
+use kube_informer::leader::{LeaderElection, Leadership};
 use kube_informer::runner::Runner;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::Match;
@@ -31,6 +32,7 @@ on_both! {
     promise_18_a_shutdown_finishes_what_is_busy,
     several_controllers_run_under_one_roof,
     a_leader_works_and_one_on_standby_is_warm,
+    promise_19_reconciles_of_a_leader_that_is_cut_off_end_before_those_of_another_one_begin,
 }
 
 /// Counts up to this in the config map that it is called for, in one write per reconcile.
@@ -310,5 +312,65 @@ async fn a_leader_works_and_one_on_standby_is_warm(place: Place) -> Result<()> {
     lead.send(false)?;
     let error = tokio::time::timeout(SOON, running).await??.unwrap_err();
     assert!(matches!(error, RunError::LeadershipLost { .. }), "{error}");
+    Ok(())
+}
+
+/// When somebody reconciled first, and last.
+#[derive(Clone, Default)]
+struct Times(Arc<Mutex<Option<(Instant, Instant)>>>);
+
+impl Times {
+    /// Reconciles all the time.
+    fn reconciler(&self) -> impl Reconciler<ConfigMap> + use<> {
+        let times = self.0.clone();
+        move |_: Context<ConfigMap>| {
+            let now = Instant::now();
+            times.lock().unwrap().get_or_insert((now, now)).1 = now;
+            async { Ok::<_, BoxError>(Action::requeue_after(Duration::from_millis(1))) }
+        }
+    }
+
+    fn get(&self) -> Option<(Instant, Instant)> {
+        *self.0.lock().unwrap()
+    }
+}
+
+fn candidate(client: Client, place: &Place, identity: &str) -> Result<Leadership> {
+    let election = LeaderElection::new(client, &place.namespace, "the-lease").identity(identity);
+    let (lease, renew) = (Duration::from_secs(4), Duration::from_secs(3));
+    Ok(election.lease(lease).renew(renew).retry(Duration::from_millis(400)).start()?)
+}
+
+async fn promise_19_reconciles_of_a_leader_that_is_cut_off_end_before_those_of_another_one_begin(
+    place: Place,
+) -> Result<()> {
+    let play = Play::at(place, short()).await?;
+    play.make("one").await?;
+    let place = &play.stage.place;
+    let (cut_off, other) = (Times::default(), Times::default());
+    let leads = candidate(play.factory.client(), place, "cut off")?;
+    let runner = Runner::new(&play.factory).controller(play.controller(), cut_off.reconciler()).when(&leads);
+    let first = tokio::spawn(runner.run(std::future::pending()));
+    eventually("the first one leads", SOON, async || cut_off.get().map(drop)).await;
+
+    let factory = place.factory().await?;
+    let maps = factory.configure::<ConfigMap>(play.scope()).labels("made=here")?.informer();
+    let stands = candidate(factory.client(), place, "other")?;
+    let controller = Controller::new(&factory).for_informer(&maps);
+    let runner = Runner::new(&factory).controller(controller, other.reconciler()).when(&stands);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let second = tokio::spawn(runner.run(async { drop(stopped.await) }));
+
+    // Nothing gets through any more, and no connection is closed.
+    let _hole = play.stage.proxy.on_all(Match::any()).stall();
+    let error = tokio::time::timeout(SOON, first).await??.unwrap_err();
+    assert!(matches!(error, RunError::LeadershipLost { .. }), "{error}");
+    eventually("the other one leads", SOON, async || other.get().map(drop)).await;
+    let (ended, began) = (cut_off.get().unwrap().1, other.get().unwrap().0);
+    assert!(ended < began, "{:?}", ended - began);
+    drop(stop);
+    tokio::time::timeout(SOON, second).await???;
+    assert!(stands.is_leader());
+    stands.shutdown(SOON).await;
     Ok(())
 }

@@ -123,6 +123,24 @@ async fn workers_run_only_while_this_one_leads_and_informers_are_warm_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_19_after_a_freeze_no_step_of_a_reconcile_is_made_whoever_has_its_turn_first() {
+    let mut pods = Hand::new(Scope::All);
+    let (go, may) = watch::channel(false);
+    let (reconciler, mut heard, mut ends) = patient(may);
+    let (leadership, _nothing_more) = crate::leader::leads_until(Instant::now() + Duration::from_secs(10));
+    let runner = Runner::new(&factory()).controller(controller(&pods), reconciler).when(&leadership);
+    let running = tokio::spawn(runner.run(std::future::pending()));
+    pods.list(&[("a", 1), ("b", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    // The reconcile is the first to have its turn after the freeze, and could go on.
+    go.send(true).unwrap();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let error = running.await.unwrap().unwrap_err();
+    assert!(matches!(error, RunError::LeadershipLost { .. }), "{error}");
+    assert!(ends.recv().await.is_none(), "no step is made");
+}
+
+#[tokio::test(start_paused = true)]
 async fn leadership_whose_keeper_is_gone_is_lost() {
     for leading in [false, true] {
         let mut pods = Hand::new(Scope::All);
