@@ -40,6 +40,7 @@ use std::time::Duration;
 
 // Structures.
 mod delay;
+mod hash;
 mod priority;
 mod table;
 

@@ -20,8 +20,9 @@ use std::hash::Hash;
 use tokio::time::Instant;
 
 use super::delay::{Deadline, Delays};
+use super::hash::{Hashed, Hasher};
 use super::priority::{Priority, Ready};
-use super::table::{Hashed, Hasher, Slot, Table};
+use super::table::{Slot, Table};
 
 /// So many delayed keys become ready while the lock is held. The rest are due the next time.
 const DUE_AT_ONCE: usize = 1024;

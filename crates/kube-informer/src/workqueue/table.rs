@@ -7,7 +7,9 @@
 //! This is not a map of the standard library and numbers in it, for the sake of memory: a key is stored once, and what is
 //! searched are eight bytes for each key. With a million keys, time is what the memory takes to answer.
 
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::Hash;
+
+use super::hash::{Hashed, Hasher};
 
 pub(super) type Slot = u32;
 
@@ -25,10 +27,6 @@ pub(super) struct Table<K, V> {
     hasher: Hasher,
 }
 
-/// Makes the hashes of one table. A clone makes the same: hashing needs no table.
-#[derive(Clone, Default)]
-pub(super) struct Hasher(RandomState);
-
 struct Node<K, V> {
     /// `None` in a free place.
     entry: Option<(K, V)>,
@@ -37,22 +35,11 @@ struct Node<K, V> {
     next: Slot,
 }
 
-/// The hash of a key in one table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hashed(u32);
-
 /// A list of slots in the order in which they came. A slot is in one list at most; the owner knows in which.
 pub(super) struct List {
     first: Slot,
     last: Slot,
     len: usize,
-}
-
-impl Hasher {
-    pub(super) fn hash<K: Hash>(&self, key: &K) -> Hashed {
-        // Half of it is enough for four billion places.
-        Hashed(self.0.hash_one(key) as u32)
-    }
 }
 
 impl<K: Hash + Eq, V> Table<K, V> {
