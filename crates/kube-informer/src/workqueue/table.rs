@@ -42,6 +42,11 @@ pub(super) struct List {
     len: usize,
 }
 
+/// What is known of some slots, and seldom needed: apart from the table, which is the smaller for it.
+pub(super) struct BySlot<T> {
+    values: Vec<Option<T>>,
+}
+
 impl<K: Hash + Eq, V> Table<K, V> {
     pub(super) fn new() -> Self {
         Self { nodes: Vec::new(), free: NONE, cells: Cells::new(), hasher: Hasher::default() }
@@ -88,11 +93,13 @@ impl<K: Hash + Eq, V> Table<K, V> {
         key
     }
 
-    /// Gives back the room of an empty table, if it is more than for so many keys.
-    pub(super) fn shrink(&mut self, kept: usize) {
-        if self.cells.len == 0 && self.nodes.capacity() > kept {
+    /// Gives back the room of an empty table, if it is more than for so many keys. Returns whether it did.
+    pub(super) fn shrink(&mut self, kept: usize) -> bool {
+        let much = self.cells.len == 0 && self.nodes.capacity() > kept;
+        if much {
             (self.nodes, self.free, self.cells) = (Vec::new(), NONE, Cells::new());
         }
+        much
     }
 
     #[cfg(test)]
@@ -155,6 +162,31 @@ impl List {
 
     pub(super) fn first(&self) -> Option<Slot> {
         (self.first != NONE).then_some(self.first)
+    }
+}
+
+impl<T: Copy> BySlot<T> {
+    pub(super) fn set(&mut self, slot: Slot, value: T) {
+        let at = slot as usize;
+        if at >= self.values.len() {
+            self.values.resize(at + 1, None);
+        }
+        self.values[at] = Some(value);
+    }
+
+    /// What was set last, for whichever owner of the slot.
+    pub(super) fn get(&self, slot: Slot) -> Option<T> {
+        self.values.get(slot as usize).copied().flatten()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.values = Vec::new();
+    }
+}
+
+impl<T> Default for BySlot<T> {
+    fn default() -> Self {
+        Self { values: Vec::new() }
     }
 }
 
