@@ -25,6 +25,7 @@ struct Folding {
 }
 
 impl Hasher {
+    #[inline]
     pub(super) fn hash<K: Hash>(&self, key: &K) -> Hashed {
         let mut folding = Folding { state: self.begin, secret: self.secret };
         key.hash(&mut folding);

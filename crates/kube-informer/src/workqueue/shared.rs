@@ -90,8 +90,11 @@ impl<K: Key> Shared<K> {
     }
 
     pub(super) fn add(&self, key: K, priority: Priority) {
-        let now = self.meter.as_ref().map(|_| Instant::now());
-        self.schedule(key, priority, When::Now(now), false);
+        // Two calls, not two times: one that is not there is then known when this is compiled.
+        match &self.meter {
+            None => self.schedule(key, priority, When::Now(None), false),
+            Some(_) => self.schedule(key, priority, When::Now(Some(Instant::now())), false),
+        }
     }
 
     pub(super) fn add_after(&self, key: K, priority: Priority, delay: Duration) {
