@@ -1,9 +1,9 @@
 //! Hashes of keys: of names, mostly, a few dozen bytes long.
 //!
-//! The standard library's hash is made to withstand whoever sees hashes and can choose keys, and costs as much as all the
-//! rest of adding a key. This one multiplies two words at a time by what only the process knows, and folds the product. Who
-//! names objects cannot know which names collide: the secret is drawn for each table, and no hash is ever shown, nor the
-//! order of a table. What they could still find out takes them one step per key, and nothing is lost but time.
+//! The standard library's hash withstands whoever sees hashes and chooses keys, and was half of the instructions that it
+//! takes to add a key. This one multiplies two words at a time by what only the process knows, and folds
+//! the product. It is no cryptographic hash, but who names objects cannot tell which names collide: the secret is drawn for
+//! each table, and neither hashes nor the order of a table are ever shown.
 
 use std::hash::{BuildHasher as _, Hash, Hasher as _, RandomState};
 
