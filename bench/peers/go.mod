@@ -1,4 +1,4 @@
-// client-go as a contestant of `cargo xtask bench sync`, at the release of the real servers.
+// client-go as a contestant of `cargo xtask bench sync` and `cargo xtask bench queue`, at the release of the real servers.
 module kube-informer.dev/bench/peers
 
 go 1.26.0

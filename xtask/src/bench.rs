@@ -12,6 +12,9 @@ use serde_json::Value;
 
 mod compile;
 mod counts;
+mod queue;
+mod results;
+mod rounds;
 mod sync;
 mod table;
 
@@ -34,6 +37,8 @@ pub(crate) enum BenchCommand {
     },
     /// The informer beside client-go and kube-runtime, on the real server: to sync, to follow, to be read
     Sync(sync::Options),
+    /// The work queue beside client-go's and kube-runtime's scheduler: to add, to get, to wait, to retry
+    Queue(queue::Options),
 }
 
 /// Measures what was asked for.
@@ -41,6 +46,7 @@ pub(crate) async fn run(command: &BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Micro { rounds, no_counts, no_compile } => micro(*rounds, *no_counts, *no_compile),
         BenchCommand::Sync(options) => sync::run(options).await,
+        BenchCommand::Queue(options) => queue::run(options),
     }
 }
 

@@ -22,7 +22,7 @@
 //! **The end.** [`shut_down`](WorkQueue::shut_down): no key is added any more, keys that are not due are let go, workers get
 //! what is ready, and then `None`. [`drain`](WorkQueue::drain) does the same, and waits until the last item is dropped.
 //!
-//! **Memory.** Some hundred bytes for each key that is known, beside the key, and fifty more while it is delayed. A key is
+//! **Memory.** Some fifty bytes for each key that is known, beside the key, and a hundred more while it is delayed. A key is
 //! cloned for each worker that gets it, so it should be cheap to clone. The room is given back when the queue is empty.
 //!
 //! **Concurrency.** All state is in one mutex. It is held for single steps of a state machine that knows no waiting, and
@@ -40,6 +40,7 @@ use std::time::Duration;
 
 // Structures.
 mod delay;
+mod hash;
 mod priority;
 mod table;
 

@@ -20,7 +20,6 @@ use serde_json::json;
 mod contestant;
 mod growth;
 mod measured;
-mod results;
 mod table;
 mod turn;
 
@@ -118,10 +117,7 @@ pub(super) async fn run(options: &Options) -> Result<()> {
     }
     println!("{section}");
     if !options.no_results {
-        let path: PathBuf = root.join("bench/RESULTS.md");
-        let text = std::fs::read_to_string(&path).context("cannot read bench/RESULTS.md")?;
-        std::fs::write(&path, results::put(&text, &section)?).context("cannot write bench/RESULTS.md")?;
-        eprintln!("written to bench/RESULTS.md");
+        super::results::write(&root, "sync", &section)?;
     }
     Ok(())
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::hash::Hasher;
 use super::item::Item;
 use super::metrics::{Meter, Observed, Reading};
 use super::priority::Priority;
 use super::rate_limit::RateLimiter;
 use super::state::{Changed, Done, State, When};
-use super::table::{Hasher, Slot};
+use super::table::Slot;
 use super::{Key, Settings};
 
 /// Longer delays are this long: an instant has an end.
@@ -63,7 +64,7 @@ impl<K: Key> Shared<K> {
         let inner =
             Inner { state: State::new(settings.patience), waiting: 0, watched: false, cut_short: false };
         let shared = Arc::new(Self {
-            hasher: inner.state.hasher().clone(),
+            hasher: *inner.state.hasher(),
             inner: Mutex::new(inner),
             limiter: Mutex::new(settings.limiter),
             meter: settings.metrics.map(|(metrics, name)| metrics.meter(name)),
@@ -89,8 +90,11 @@ impl<K: Key> Shared<K> {
     }
 
     pub(super) fn add(&self, key: K, priority: Priority) {
-        let now = self.meter.as_ref().map(|_| Instant::now());
-        self.schedule(key, priority, When::Now(now), false);
+        // Two calls, not two times: one that is not there is then known when this is compiled.
+        match &self.meter {
+            None => self.schedule(key, priority, When::Now(None), false),
+            Some(_) => self.schedule(key, priority, When::Now(Some(Instant::now())), false),
+        }
     }
 
     pub(super) fn add_after(&self, key: K, priority: Priority, delay: Duration) {

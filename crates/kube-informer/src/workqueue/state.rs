@@ -19,9 +19,10 @@ use std::hash::Hash;
 
 use tokio::time::Instant;
 
-use super::delay::{Deadline, Delays};
+use super::delay::Delays;
+use super::hash::{Hashed, Hasher};
 use super::priority::{Priority, Ready};
-use super::table::{Hashed, Hasher, Slot, Table};
+use super::table::{BySlot, Slot, Table};
 
 /// So many delayed keys become ready while the lock is held. The rest are due the next time.
 const DUE_AT_ONCE: usize = 1024;
@@ -34,6 +35,8 @@ pub(super) struct State<K> {
     entries: Table<K, Entry>,
     ready: Ready,
     delays: Delays,
+    /// Since when keys are ready, where that is known.
+    since: BySlot<Instant>,
     /// How many keys are ready, in line or running. A worker may leave a closed queue when there are none.
     depth: usize,
     running: usize,
@@ -47,13 +50,15 @@ struct Entry {
     priority: Priority,
 }
 
+/// Times are kept apart: what is looked at each time that a key is added again should be small.
+#[derive(Clone, Copy)]
 enum Pending {
     /// Not to run again.
     No,
-    /// To run as soon as it can. Since when, if someone wants to know.
-    Ready(Option<Instant>),
-    /// To run then.
-    Delayed(Deadline),
+    /// To run as soon as it can; whether it is known since when.
+    Ready { timed: bool },
+    /// To run at its deadline.
+    Delayed,
 }
 
 /// When a key shall run.
@@ -98,6 +103,7 @@ impl<K: Hash + Eq + Clone> State<K> {
             entries: Table::new(),
             ready: Ready::new(patience),
             delays: Delays::default(),
+            since: BySlot::default(),
             depth: 0,
             running: 0,
             closed: false,
@@ -166,14 +172,14 @@ impl<K: Hash + Eq + Clone> State<K> {
 
     fn add_known(&mut self, slot: Slot, priority: Priority, when: When) -> Changed {
         let entry = self.entries.get_mut(slot);
-        match (&entry.pending, when) {
+        match entry.pending {
             // ## Running => running and ready, or running and delayed
-            (Pending::No, _) => {
+            Pending::No => {
                 entry.priority = priority;
                 self.schedule(slot, when)
             }
             // ## Ready => ready; at the end of the line of a higher priority
-            (Pending::Ready(_), _) => {
+            Pending::Ready { .. } => {
                 if priority > entry.priority {
                     let (before, in_line) = (entry.priority, !entry.running);
                     entry.priority = priority;
@@ -184,17 +190,17 @@ impl<K: Hash + Eq + Clone> State<K> {
                 }
                 Changed::default()
             }
-            // ## Delayed => delayed: not before what was asked for first
-            (Pending::Delayed(deadline), When::At(at)) if deadline.at <= at => {
+            Pending::Delayed => {
                 entry.priority = entry.priority.max(priority);
-                Changed::default()
-            }
-            // ## Delayed => ready, or delayed until an earlier time
-            (Pending::Delayed(deadline), _) => {
-                let deadline = *deadline;
-                entry.priority = entry.priority.max(priority);
-                self.delays.remove(deadline, slot);
-                self.schedule(slot, when)
+                match (self.delays.of(slot), when) {
+                    // ## Delayed => delayed: not before what was asked for first
+                    (Some(before), When::At(at)) if before <= at => Changed::default(),
+                    // ## Delayed => ready, or delayed until an earlier time
+                    _ => {
+                        self.delays.remove(slot);
+                        self.schedule(slot, when)
+                    }
+                }
             }
         }
     }
@@ -204,7 +210,10 @@ impl<K: Hash + Eq + Clone> State<K> {
         let entry = self.entries.get_mut(slot);
         match when {
             When::Now(now) => {
-                entry.pending = Pending::Ready(now);
+                entry.pending = Pending::Ready { timed: now.is_some() };
+                if let Some(now) = now {
+                    self.since.set(slot, now);
+                }
                 self.depth += 1;
                 let in_line = !entry.running;
                 if in_line {
@@ -215,7 +224,8 @@ impl<K: Hash + Eq + Clone> State<K> {
             }
             When::At(at) => {
                 let earliest = self.delays.earliest().is_none_or(|earliest| at < earliest);
-                entry.pending = Pending::Delayed(self.delays.insert(at, slot));
+                entry.pending = Pending::Delayed;
+                self.delays.insert(at, slot);
                 Changed { added: false, in_line: false, earliest }
             }
         }
@@ -225,10 +235,10 @@ impl<K: Hash + Eq + Clone> State<K> {
     pub(super) fn make_due_ready(&mut self, now: Instant) -> usize {
         let mut count = 0;
         while count < DUE_AT_ONCE
-            && let Some((deadline, slot)) = self.delays.pop_due(now)
+            && let Some((at, slot)) = self.delays.pop_due(now)
         {
             // It waited for a worker since it was due, not since someone looked.
-            self.schedule(slot, When::Now(Some(deadline.at)));
+            self.schedule(slot, When::Now(Some(at)));
             count += 1;
         }
         count
@@ -240,8 +250,8 @@ impl<K: Hash + Eq + Clone> State<K> {
         let slot = self.ready.pop(&mut self.entries)?;
         let entry = self.entries.get_mut(slot);
         let since = match entry.pending {
-            Pending::Ready(since) => since,
-            Pending::No | Pending::Delayed(_) => None,
+            Pending::Ready { timed: true } => self.since.get(slot),
+            Pending::Ready { timed: false } | Pending::No | Pending::Delayed => None,
         };
         entry.pending = Pending::No;
         entry.running = true;
@@ -257,12 +267,12 @@ impl<K: Hash + Eq + Clone> State<K> {
         entry.running = false;
         match entry.pending {
             Pending::No => Done::Forgotten(self.forget(slot)),
-            Pending::Ready(_) => {
+            Pending::Ready { .. } => {
                 let priority = entry.priority;
                 self.ready.push(&mut self.entries, slot, priority);
                 Done::InLine
             }
-            Pending::Delayed(_) => Done::Delayed,
+            Pending::Delayed => Done::Delayed,
         }
     }
 
@@ -290,7 +300,10 @@ impl<K: Hash + Eq + Clone> State<K> {
     fn forget(&mut self, slot: Slot) -> K {
         let key = self.entries.remove(slot);
         // An initial list of a million keys happens once; its room is not held ever after.
-        self.entries.shrink(ROOM_KEPT);
+        if self.entries.shrink(ROOM_KEPT) {
+            self.delays.clear();
+            self.since.clear();
+        }
         key
     }
 }

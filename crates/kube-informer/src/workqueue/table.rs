@@ -7,7 +7,9 @@
 //! This is not a map of the standard library and numbers in it, for the sake of memory: a key is stored once, and what is
 //! searched are eight bytes for each key. With a million keys, time is what the memory takes to answer.
 
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::Hash;
+
+use super::hash::{Hashed, Hasher};
 
 pub(super) type Slot = u32;
 
@@ -25,10 +27,6 @@ pub(super) struct Table<K, V> {
     hasher: Hasher,
 }
 
-/// Makes the hashes of one table. A clone makes the same: hashing needs no table.
-#[derive(Clone, Default)]
-pub(super) struct Hasher(RandomState);
-
 struct Node<K, V> {
     /// `None` in a free place.
     entry: Option<(K, V)>,
@@ -37,10 +35,6 @@ struct Node<K, V> {
     next: Slot,
 }
 
-/// The hash of a key in one table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hashed(u32);
-
 /// A list of slots in the order in which they came. A slot is in one list at most; the owner knows in which.
 pub(super) struct List {
     first: Slot,
@@ -48,11 +42,9 @@ pub(super) struct List {
     len: usize,
 }
 
-impl Hasher {
-    pub(super) fn hash<K: Hash>(&self, key: &K) -> Hashed {
-        // Half of it is enough for four billion places.
-        Hashed(self.0.hash_one(key) as u32)
-    }
+/// What is known of some slots, and seldom needed: apart from the table, which is the smaller for it.
+pub(super) struct BySlot<T> {
+    values: Vec<Option<T>>,
 }
 
 impl<K: Hash + Eq, V> Table<K, V> {
@@ -101,11 +93,13 @@ impl<K: Hash + Eq, V> Table<K, V> {
         key
     }
 
-    /// Gives back the room of an empty table, if it is more than for so many keys.
-    pub(super) fn shrink(&mut self, kept: usize) {
-        if self.cells.len == 0 && self.nodes.capacity() > kept {
+    /// Gives back the room of an empty table, if it is more than for so many keys. Returns whether it did.
+    pub(super) fn shrink(&mut self, kept: usize) -> bool {
+        let much = self.cells.len == 0 && self.nodes.capacity() > kept;
+        if much {
             (self.nodes, self.free, self.cells) = (Vec::new(), NONE, Cells::new());
         }
+        much
     }
 
     #[cfg(test)]
@@ -168,6 +162,31 @@ impl List {
 
     pub(super) fn first(&self) -> Option<Slot> {
         (self.first != NONE).then_some(self.first)
+    }
+}
+
+impl<T: Copy> BySlot<T> {
+    pub(super) fn set(&mut self, slot: Slot, value: T) {
+        let at = slot as usize;
+        if at >= self.values.len() {
+            self.values.resize(at + 1, None);
+        }
+        self.values[at] = Some(value);
+    }
+
+    /// What was set last, for whichever owner of the slot.
+    pub(super) fn get(&self, slot: Slot) -> Option<T> {
+        self.values.get(slot as usize).copied().flatten()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.values = Vec::new();
+    }
+}
+
+impl<T> Default for BySlot<T> {
+    fn default() -> Self {
+        Self { values: Vec::new() }
     }
 }
 

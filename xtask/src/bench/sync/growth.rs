@@ -11,6 +11,7 @@ use tokio::process::Command;
 
 use super::contestant::{Contestant, Programs, Running};
 use super::measured::{Measured, What};
+use crate::bench::rounds::ratio;
 
 /// So many objects.
 const SIZES: [usize; 3] = [2_000, 20_000, 200_000];
@@ -88,8 +89,7 @@ fn table(sizes: &[(usize, Measured)], idle: f64) -> String {
         let ratios = costs.iter().zip(first).map(|(cost, first)| Some((*cost)? / (*first)?));
         let ratios: Vec<Option<f64>> = ratios.collect();
         let met = ratios.iter().all(|ratio| ratio.is_some_and(|ratio| ratio <= TARGET));
-        let shown: Vec<String> =
-            ratios.iter().map(|ratio| ratio.map_or("–".to_owned(), super::table::ratio)).collect();
+        let shown: Vec<String> = ratios.iter().map(|found| found.map_or("–".to_owned(), ratio)).collect();
         let verdict = if met { "met" } else { "missed" };
         let _ = writeln!(table, "| {size} | {} | ≤ {TARGET} | {verdict} |", shown.join(" | "));
     }

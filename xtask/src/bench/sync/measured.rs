@@ -1,10 +1,9 @@
 //! What was measured of whom, and what it comes to.
 
-use std::collections::HashMap;
-
 use anyhow::{Result, ensure};
 
 use super::contestant::Contestant;
+use crate::bench::rounds::Rounds;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,26 +33,22 @@ pub(super) enum What {
 /// All values of all rounds.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
-    values: HashMap<(Contestant, What), Vec<f64>>,
+    rounds: Rounds<(Contestant, What)>,
 }
 
 impl Measured {
     pub(super) fn add(&mut self, contestant: Contestant, what: What, value: f64) {
-        self.values.entry((contestant, what)).or_default().push(value);
+        self.rounds.add((contestant, what), value);
     }
 
     /// The median of the rounds.
     pub(super) fn median(&self, contestant: Contestant, what: What) -> Option<f64> {
-        let mut values = self.values.get(&(contestant, what))?.clone();
-        values.sort_unstable_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        let upper = values.get(middle)?;
-        Some(if values.len() % 2 == 1 { *upper } else { (values.get(middle - 1)? + upper) / 2.0 })
+        self.rounds.median(&(contestant, what))
     }
 
     /// What one takes in relation to another.
     pub(super) fn ratio(&self, one: Contestant, other: Contestant, what: What) -> Option<f64> {
-        Some(self.median(one, what)? / self.median(other, what)?)
+        self.rounds.ratio(&(one, what), &(other, what))
     }
 
     /// The bytes that are kept per object: what the process has more than an idle one.
@@ -63,7 +58,7 @@ impl Measured {
 
     /// A contestant that finds other objects than the others is not read as they are.
     pub(super) fn agree_on_what_was_read(&self) -> Result<()> {
-        let found: Vec<_> = self.values.iter().filter(|((_, what), _)| *what == What::Found).collect();
+        let found: Vec<_> = self.rounds.all().filter(|((_, what), _)| *what == What::Found).collect();
         let mut all = found.iter().flat_map(|(_, values)| values.iter());
         let first = all.next();
         ensure!(all.all(|value| Some(value) == first), "contestants read different things: {found:?}");
@@ -74,19 +69,6 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_of_the_rounds_counts() {
-        let mut measured = Measured::default();
-        for value in [9.0, 1.0, 2.0] {
-            measured.add(Contestant::Ours, What::SyncCpu, value);
-        }
-        measured.add(Contestant::ClientGo, What::SyncCpu, 3.0);
-        measured.add(Contestant::ClientGo, What::SyncCpu, 5.0);
-        assert_eq!(measured.median(Contestant::Ours, What::SyncCpu), Some(2.0));
-        assert_eq!(measured.ratio(Contestant::Ours, Contestant::ClientGo, What::SyncCpu), Some(0.5));
-        assert_eq!(measured.median(Contestant::Ours, What::SyncWall), None);
-    }
 
     #[test]
     fn kept_is_what_an_idle_process_does_not_have() {

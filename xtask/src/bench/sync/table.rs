@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::Options;
 use super::contestant::Contestant as C;
 use super::measured::{Measured, What};
+use crate::bench::rounds::{ratio, verdict};
 
 /// At most so much of the other's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -196,14 +197,6 @@ fn number(what: What, value: f64, objects: usize) -> String {
     }
 }
 
-fn verdict(found: Option<f64>, target: Option<f64>) -> &'static str {
-    match (found, target) {
-        (Some(found), Some(target)) if found <= target => "met",
-        (Some(_), Some(_)) => "missed",
-        _ => "",
-    }
-}
-
 impl Target {
     fn value(self) -> f64 {
         self.over / self.under
@@ -211,16 +204,6 @@ impl Target {
 
     fn text(self) -> String {
         if self.under == 1.0 { self.over.to_string() } else { format!("{}/{}", self.over, self.under) }
-    }
-}
-
-/// Two figures are more than a busy machine gives.
-pub(super) fn ratio(ratio: f64) -> String {
-    match ratio {
-        10.0.. => format!("{ratio:.0}"),
-        1.0.. => format!("{ratio:.1}"),
-        0.1.. => format!("{ratio:.2}"),
-        _ => format!("{ratio:.3}"),
     }
 }
 

@@ -1,0 +1,137 @@
+//! Our work queue as a contestant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use kube_informer::workqueue::rate_limit::Exponential;
+use kube_informer::workqueue::{Settings, WorkQueue};
+use kube_informer_bench_queue::{Case, Stopwatch, Task, WORKERS, delay, mixed, names};
+
+/// Namespace and name in one shared text, as controllers have them: a clone is a pointer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    text: Arc<str>,
+    /// Where the name begins.
+    split: usize,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let task = Task::from_arguments()?;
+    // Not on the main thread, but where workers run.
+    let watch = tokio::spawn(play(task)).await?;
+    println!("{}", task.measured(&watch));
+    Ok(())
+}
+
+async fn play(task: Task) -> Stopwatch {
+    let keys: Vec<Key> = names(task.keys)
+        .map(|(namespace, name)| Key { text: (namespace.clone() + &name).into(), split: namespace.len() })
+        .collect();
+    let other_order = mixed(keys.clone());
+    let mut watch = Stopwatch::default();
+    for _ in 0..task.case.times(task.keys) {
+        // Client-go's limiter remembers all keys, however many they are.
+        let limiter = Exponential::default().failing_keys(task.keys);
+        let queue = WorkQueue::new(Settings::default().limiter(limiter));
+        once(task.case, &queue, keys.clone(), other_order.clone(), &mut watch).await;
+    }
+    watch
+}
+
+async fn once(
+    case: Case,
+    queue: &WorkQueue<Key>,
+    keys: Vec<Key>,
+    other_order: Vec<Key>,
+    watch: &mut Stopwatch,
+) {
+    let count = keys.len();
+    match case {
+        Case::FillAndDrain => {
+            let lap = Stopwatch::start();
+            add(queue, keys);
+            drain(queue, count).await;
+            watch.stop(lap);
+        }
+        Case::FillAndDrainByFour => {
+            let lap = Stopwatch::start();
+            add(queue, keys);
+            queue.shut_down();
+            let workers: Vec<_> = (0..WORKERS).map(|_| tokio::spawn(worker(queue.clone()))).collect();
+            for worker in workers {
+                // A worker that panics has nothing to say; the others do its work.
+                _ = worker.await;
+            }
+            watch.stop(lap);
+        }
+        Case::AddPending => {
+            add(queue, keys);
+            let lap = Stopwatch::start();
+            add(queue, other_order);
+            watch.stop(lap);
+        }
+        Case::Steady => {
+            add(queue, keys);
+            let lap = Stopwatch::start();
+            for _ in 0..count {
+                let Some(item) = queue.get().await else { break };
+                let key = item.key().clone();
+                drop(item);
+                queue.add(key);
+            }
+            watch.stop(lap);
+        }
+        Case::Delayed => {
+            let lap = Stopwatch::start();
+            for (at, key) in keys.into_iter().enumerate() {
+                queue.add_after(key, delay(at));
+            }
+            drain(queue, count).await;
+            watch.stop(lap);
+        }
+        Case::RateLimited => {
+            let lap = Stopwatch::start();
+            fail(queue, keys);
+            for _ in 0..count {
+                let Some(item) = queue.get().await else { break };
+                item.forget();
+            }
+            watch.stop(lap);
+        }
+        Case::Forget => {
+            fail(queue, keys);
+            drain(queue, count).await;
+            let lap = Stopwatch::start();
+            for key in &other_order {
+                queue.forget(key);
+            }
+            watch.stop(lap);
+        }
+    }
+}
+
+fn add(queue: &WorkQueue<Key>, keys: Vec<Key>) {
+    for key in keys {
+        queue.add(key);
+    }
+}
+
+fn fail(queue: &WorkQueue<Key>, keys: Vec<Key>) {
+    for key in keys {
+        let _: Duration = queue.add_rate_limited(key);
+    }
+}
+
+async fn drain(queue: &WorkQueue<Key>, count: usize) {
+    for _ in 0..count {
+        drop(queue.get().await);
+    }
+}
+
+async fn worker(queue: WorkQueue<Key>) {
+    while let Some(item) = queue.get().await {
+        drop(item);
+    }
+}

@@ -1,0 +1,158 @@
+//! `cargo xtask bench queue`: the work queue beside client-go's and kube-runtime's scheduler.
+//!
+//! A contestant is a program that plays one case with so many keys and measures itself, see `bench/queue/src/lib.rs`.
+//! Each case is a process of its own. The contestants take turns at every case and size, beginning with another one in
+//! every round, so that those that are compared ran within seconds of each other. The medians of the rounds count.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::Value;
+
+use super::rounds::Rounds;
+
+mod table;
+
+/// How many keys, and how often.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// With how many keys
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 100_000, 1_000_000])]
+    keys: Vec<usize>,
+    /// How often each contestant has its turn
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Leave bench/RESULTS.md as it is
+    #[arg(long)]
+    no_results: bool,
+}
+
+/// Who takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Contestant {
+    ClientGo,
+    KubeRuntime,
+    Ours,
+}
+
+/// One of the contestants' cases, by the name that they know it by.
+#[derive(Debug, PartialEq, Eq)]
+struct Case {
+    name: &'static str,
+    work: &'static str,
+    /// Keys have to wait for their time in it: the wall says how long that is, and nothing about the queue.
+    waits: bool,
+}
+
+const CASES: [Case; 7] = [
+    Case { name: "fill-and-drain", work: "add all, one worker gets all", waits: false },
+    Case { name: "fill-and-drain-by-four", work: "add all, four workers get all", waits: false },
+    Case { name: "add-pending", work: "add what is pending already", waits: false },
+    Case { name: "steady", work: "get, done, add again, all others pending", waits: false },
+    Case { name: "delayed", work: "add after up to 10 ms, one worker gets all", waits: true },
+    Case { name: "rate-limited", work: "add rate limited, get, forget", waits: true },
+    Case { name: "forget", work: "forget what failed", waits: false },
+];
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Time {
+    Wall,
+    Cpu,
+}
+
+/// Of whom, at which case, with how many keys. Values are nanoseconds per key.
+type Measured = Rounds<(Contestant, &'static str, usize, Time)>;
+
+impl Contestant {
+    const ALL: [Self; 3] = [Self::ClientGo, Self::KubeRuntime, Self::Ours];
+
+    fn program(self) -> &'static str {
+        match self {
+            Self::ClientGo => "bench-queue-client-go",
+            Self::KubeRuntime => "bench-queue-kube-runtime",
+            Self::Ours => "bench-queue-kube-informer",
+        }
+    }
+}
+
+/// Measures, prints the tables, and puts them into `bench/RESULTS.md`.
+pub(super) fn run(options: &Options) -> Result<()> {
+    ensure!(options.rounds > 0 && options.keys.iter().all(|keys| *keys > 0), "nothing to measure");
+    let root = crate::root();
+    let folder = build(&root)?;
+    let mut measured = Measured::default();
+    for round in 0..options.rounds {
+        for keys in &options.keys {
+            for case in &CASES {
+                eprintln!("==> round {} of {}: {}, {keys} keys", round + 1, options.rounds, case.name);
+                for at in 0..Contestant::ALL.len() {
+                    let contestant = Contestant::ALL[(at + round as usize) % Contestant::ALL.len()];
+                    let answer = play(&folder, contestant, case, *keys)
+                        .with_context(|| format!("{} {} {keys}", contestant.program(), case.name))?;
+                    eprintln!("    {contestant:?}: {answer}");
+                    for (time, value) in times(&answer)? {
+                        measured.add((contestant, case.name, *keys, time), value);
+                    }
+                }
+            }
+        }
+    }
+    println!("{}", table::medians(&measured, &options.keys));
+    let section = table::section(&measured, options);
+    println!("{section}");
+    if !options.no_results {
+        super::results::write(&root, "queue", &section)?;
+    }
+    Ok(())
+}
+
+/// Builds the programs; the folder that they are in.
+fn build(root: &Path) -> Result<PathBuf> {
+    let package = ["--release", "--package", "kube-informer-bench-queue", "--bins"];
+    let ours = super::build(root, &package, Contestant::Ours.program())?;
+    eprintln!("==> go build, in bench/peers");
+    let client_go = ours.with_file_name(Contestant::ClientGo.program());
+    let output = client_go.to_str().context("the path of the target folder is not UTF-8")?;
+    crate::kinds::go(&root.join("bench/peers"), &["build", "-trimpath", "-o", output, "./queue"])?;
+    Ok(ours.parent().context("a program that is in no folder")?.to_owned())
+}
+
+/// All get as many threads as the machine has processors, which is what each would take by itself.
+fn play(folder: &Path, contestant: Contestant, case: &Case, keys: usize) -> Result<Value> {
+    let threads = std::thread::available_parallelism()?.to_string();
+    let output = Command::new(folder.join(contestant.program()))
+        .args([case.name, &keys.to_string()])
+        .env("GOMAXPROCS", &threads)
+        .env("TOKIO_WORKER_THREADS", &threads)
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(output.status.success(), "it ended with {}", output.status);
+    let line = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&line).with_context(|| format!("not what was expected: {line}"))
+}
+
+/// What a contestant says that it took: nothing, where it left the case out.
+fn times(answer: &Value) -> Result<Vec<(Time, f64)>> {
+    if answer["left_out"].is_string() {
+        return Ok(Vec::new());
+    }
+    let number = |name: &str| answer[name].as_f64().with_context(|| format!("no {name} in {answer}"));
+    Ok(vec![(Time::Wall, number("wall_ns")?), (Time::Cpu, number("cpu_ns")?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_case_that_was_left_out_has_no_times() {
+        let answer = json!({ "case": "steady", "keys": 1000, "wall_ns": 2.5, "cpu_ns": 3 });
+        assert_eq!(times(&answer).unwrap(), [(Time::Wall, 2.5), (Time::Cpu, 3.0)]);
+        assert_eq!(times(&json!({ "left_out": "it cannot" })).unwrap(), []);
+        assert!(times(&json!({ "wall_ns": 1 })).is_err());
+    }
+}

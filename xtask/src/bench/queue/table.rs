@@ -1,0 +1,101 @@
+//! What was measured, as tables: against the targets, for the document; and as it is, for who sits there.
+
+use std::fmt::Write as _;
+
+use super::{CASES, Case, Contestant, Measured, Options, Time};
+use crate::bench::rounds::{ratio, verdict};
+
+/// Not slower.
+const TARGET: f64 = 1.0;
+
+/// What the document says.
+pub(super) fn section(measured: &Measured, options: &Options) -> String {
+    let table = ratios(measured, &options.keys);
+    format!("Medians of {} rounds. Not more than 1 is to be reached.\n\n{table}", options.rounds)
+}
+
+/// Ours in relation to others', in the wall's time and in the processor's.
+fn ratios(measured: &Measured, sizes: &[usize]) -> String {
+    let mut table = "| work | keys | of client-go's time | CPU | | of kube-runtime's time | CPU | |\n\
+                     |---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for case in &CASES {
+        for keys in sizes {
+            let cells = |other| against(measured, case, *keys, other);
+            let (client_go, kube_runtime) = (cells(Contestant::ClientGo), cells(Contestant::KubeRuntime));
+            let _ = writeln!(table, "| {} | {keys} | {client_go} | {kube_runtime} |", case.work);
+        }
+    }
+    table
+}
+
+/// Both ratios, and whether they are what they should be.
+fn against(measured: &Measured, case: &Case, keys: usize, other: Contestant) -> String {
+    let found =
+        |time| measured.ratio(&(Contestant::Ours, case.name, keys, time), &(other, case.name, keys, time));
+    let (wall, cpu) = (found(Time::Wall), found(Time::Cpu));
+    let judged = |found| verdict(found, Some(TARGET));
+    let said = match (judged(wall), judged(cpu)) {
+        (_, cpu) if case.waits => cpu,
+        ("missed", "met") => "missed in time",
+        ("met", "missed") => "missed in CPU",
+        (_, cpu) => cpu,
+    };
+    let shown = |found: Option<f64>| found.map_or("–".to_owned(), ratio);
+    let wall = if case.waits { "–".to_owned() } else { shown(wall) };
+    format!("{wall} | {} | {said}", shown(cpu))
+}
+
+/// All medians, in nanoseconds per key. Not for documents: they are of one machine.
+pub(super) fn medians(measured: &Measured, sizes: &[usize]) -> String {
+    let mut table = "| ns per key | keys |".to_owned();
+    for contestant in Contestant::ALL {
+        let _ = write!(table, " {contestant:?} | CPU |");
+    }
+    let _ = writeln!(table, "\n|---|---|{}", "---|---|".repeat(Contestant::ALL.len()));
+    for case in &CASES {
+        for keys in sizes {
+            let _ = write!(table, "| {} | {keys} |", case.name);
+            for contestant in Contestant::ALL {
+                for time in [Time::Wall, Time::Cpu] {
+                    let median = measured.median(&(contestant, case.name, *keys, time));
+                    let shown = median.map_or("–".to_owned(), |nanos| format!("{nanos:.0}"));
+                    let _ = write!(table, " {shown} |");
+                }
+            }
+            table.push('\n');
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of what took us so long, and others one nanosecond.
+    fn lines(name: &'static str, wall: f64, cpu: f64) -> Vec<String> {
+        let mut measured = Measured::default();
+        measured.add((Contestant::Ours, name, 10, Time::Wall), wall);
+        measured.add((Contestant::Ours, name, 10, Time::Cpu), cpu);
+        measured.add((Contestant::ClientGo, name, 10, Time::Wall), 1.0);
+        measured.add((Contestant::ClientGo, name, 10, Time::Cpu), 1.0);
+        ratios(&measured, &[10]).lines().skip(2).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_target_is_met_in_time_and_on_the_processor() {
+        let line = |wall, cpu| lines("steady", wall, cpu).swap_remove(3);
+        let begin = "| get, done, add again, all others pending | 10 |";
+        assert_eq!(line(0.5, 0.25), format!("{begin} 0.50 | 0.25 | met | – | – |  |"));
+        assert_eq!(line(1.5, 0.25), format!("{begin} 1.5 | 0.25 | missed in time | – | – |  |"));
+        assert_eq!(line(0.5, 1.25), format!("{begin} 0.50 | 1.2 | missed in CPU | – | – |  |"));
+        assert_eq!(line(1.5, 1.25), format!("{begin} 1.5 | 1.2 | missed | – | – |  |"));
+    }
+
+    #[test]
+    fn where_keys_wait_for_their_time_the_wall_is_not_asked() {
+        let line = lines("delayed", 9.0, 0.5).swap_remove(4);
+        assert_eq!(line, "| add after up to 10 ms, one worker gets all | 10 | – | 0.50 | met | – | – |  |");
+    }
+}
