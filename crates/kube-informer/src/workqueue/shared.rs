@@ -64,7 +64,7 @@ impl<K: Key> Shared<K> {
         let inner =
             Inner { state: State::new(settings.patience), waiting: 0, watched: false, cut_short: false };
         let shared = Arc::new(Self {
-            hasher: *inner.state.hasher(),
+            hasher: inner.state.hasher().clone(),
             inner: Mutex::new(inner),
             limiter: Mutex::new(settings.limiter),
             meter: settings.metrics.map(|(metrics, name)| metrics.meter(name)),
