@@ -26,8 +26,8 @@
 //! ```
 //!
 //! - **The beginning:** informers start, each controller waits for its required sources, then its workers start.
-//! - **Leadership** ([`when`](Runner::when)): on standby, informers are warm and keys are queued; workers start when it is
-//!   gained. When it is lost, reconciles are dropped where they are, at once, and [`run`](Runner::run) returns an error:
+//! - **Leadership** ([`when`](Runner::when)): on standby, informers are warm and no keys are queued; when it is gained, every
+//!   key that there is is queued, and workers start. When it is lost, reconciles are dropped where they are, at once, and [`run`](Runner::run) returns an error:
 //!   what it was about to write, another one may write differently.
 //! - **The end:** when the given future resolves, or a controller fails, no controller takes a key any more; what is busy
 //!   is finished, or cut off at the controller's deadline; then the factory is shut down. Nothing runs afterwards, but for

@@ -123,6 +123,71 @@ async fn workers_run_only_while_this_one_leads_and_informers_are_warm_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn on_standby_what_comes_and_goes_leaves_nothing_in_the_queue_and_what_there_is_comes_at_takeover() {
+    let mut pods = Hand::new(Scope::All);
+    let (lead, leads) = watch::channel(false);
+    let (engine, external) = controller(&pods).build();
+    let (reconciler, mut heard) = done();
+    let gate = Some(leads.into());
+    let running =
+        tokio::spawn(Arc::clone(&engine).run::<Value, _>(external, reconciler, std::future::pending(), gate));
+    pods.list(&[("gone", 1), ("kept", 1), ("new", 1)], 1);
+    for version in (2..20_002).step_by(2) {
+        let name = format!("churn-{version}");
+        pods.put(&name, version);
+        pods.remove(&name, version + 1);
+        tokio::task::yield_now().await;
+    }
+    pods.remove("gone", 30_000);
+    pods.put("new", 30_001);
+    heard.nothing().await;
+    assert_eq!(engine.queue.len(), 0);
+    lead.send(true).unwrap();
+    assert_eq!(heard.some(2).await, ["kept@1", "new@30001"]);
+    heard.nothing().await;
+    pods.put("kept", 30_002);
+    assert_eq!(heard.next().await, "kept@30002");
+    pods.remove("new", 30_003);
+    assert_eq!(heard.next().await, "new");
+    lead.send(false).unwrap();
+    running.await.unwrap().unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_required_source_is_waited_for_nothing_is_queued_and_nothing_is_lost() {
+    let (mut pods, mut late) = (Hand::new(Scope::All), Hand::new(Scope::All));
+    // So few that the source falls behind, too.
+    let controller = controller(&pods).capacity(3).owns_informer(&late.informer());
+    let (engine, external) = controller.build();
+    let (reconciler, mut heard) = done();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = async { drop(stopped.await) };
+    let running = tokio::spawn(Arc::clone(&engine).run::<Value, _>(external, reconciler, shutdown, None));
+    pods.list(&[("a", 1), ("b", 1)], 1);
+    for version in 2..1000 {
+        let name = format!("churn-{version}");
+        pods.put(&name, version);
+        if version % 7 == 0 {
+            tokio::task::yield_now().await;
+        }
+        pods.remove(&name, version);
+    }
+    heard.nothing().await;
+    assert_eq!(engine.queue.len(), 0);
+    // Just when it opens, and after.
+    late.list(&[], 1);
+    pods.put("b", 2000);
+    tokio::task::yield_now().await;
+    pods.put("c", 2001);
+    let mut left = std::collections::BTreeSet::from(["a@1", "b@2000", "c@2001"].map(str::to_owned));
+    while !left.is_empty() {
+        left.remove(&heard.next().await);
+    }
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_19_after_a_freeze_no_step_of_a_reconcile_is_made_whoever_has_its_turn_first() {
     let mut pods = Hand::new(Scope::All);
     let (go, may) = watch::channel(false);
