@@ -30,7 +30,7 @@
 //!   key that there is is queued, and workers start. When it is lost, reconciles are dropped where they are, at once, and [`run`](Runner::run) returns an error:
 //!   what it was about to write, another one may write differently.
 //! - **The end:** when the given future resolves, or a controller fails, no controller takes a key any more; what is busy
-//!   is finished, or cut off at the controller's deadline; then the factory is shut down. Nothing runs afterwards, but for
+//!   is finished, or cut off at the controller's deadline, or when leadership is lost before it; then the factory is shut down. Nothing runs afterwards, but for
 //!   what blocks its thread, and the report names that.
 //!
 //! It installs no signal handlers: the given future says when to end.

@@ -170,7 +170,7 @@ impl Engine {
         external: External,
         reconciler: R,
         shutdown: impl Future<Output = ()>,
-        gate: Option<Gate>,
+        mut gate: Option<Gate>,
     ) -> Result<Report, RunError> {
         let _ending = Ending(&self);
         self.phase.send_replace(Phase::Syncing);
@@ -196,7 +196,7 @@ impl Engine {
             let start = |gate: Option<Gate>, workers: &mut JoinSet<()>| {
                 self.start::<K, R>(reconciler, gate, &stopped, workers);
             };
-            let mut work = pin!(self.work(&mut feeding, &mut workers, gate, start));
+            let mut work = pin!(self.work(&mut feeding, &mut workers, &mut gate, start));
             let mut shutdown = pin!(shutdown);
             tokio::select! {
                 biased;
@@ -208,10 +208,19 @@ impl Engine {
         self.queue.shut_down();
         self.phase.send_replace(Phase::Stopping);
         stop.send_replace(true);
-        let busy = match &turn {
+        let patience = match &turn {
+            Turn::Failed(RunError::LeadershipLost { .. }) => Duration::ZERO,
+            _ => self.settings.drain,
+        };
+        let drained = tokio::select! {
+            biased;
+            () = closed(&mut gate) => None,
+            busy = self.drain(&mut workers, patience) => Some(busy),
+        };
+        let busy = match drained {
+            Some(busy) => busy,
             // What it would write, someone else may write differently.
-            Turn::Failed(RunError::LeadershipLost { .. }) => self.drain(&mut workers, Duration::ZERO).await,
-            _ => self.drain(&mut workers, self.settings.drain).await,
+            None => self.drain(&mut workers, Duration::ZERO).await,
         };
         // A mapping function that blocks its thread cannot be waited for.
         let _ = timeout(TO_DROP, async { while feeding.join_next().await.is_some() {} }).await;
@@ -230,10 +239,10 @@ impl Engine {
         &self,
         feeding: &mut JoinSet<()>,
         workers: &mut JoinSet<()>,
-        mut gate: Option<Gate>,
+        gate: &mut Option<Gate>,
         start: impl FnOnce(Option<Gate>, &mut JoinSet<()>),
     ) -> RunError {
-        if let Err(error) = self.before(&mut gate).await {
+        if let Err(error) = self.before(gate).await {
             return error;
         }
         self.phase.send_replace(Phase::Working);
@@ -261,7 +270,7 @@ impl Engine {
         };
         tokio::select! {
             biased;
-            () = closed(&mut gate) => RunError::LeadershipLost { controller: self.name.to_string() },
+            () = closed(gate) => RunError::LeadershipLost { controller: self.name.to_string() },
             error = broken => error,
         }
     }

@@ -123,6 +123,28 @@ async fn workers_run_only_while_this_one_leads_and_informers_are_warm_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leadership_that_is_lost_while_it_ends_drops_what_is_busy_at_once() {
+    let mut pods = Hand::new(Scope::All);
+    let (_go, may) = watch::channel(false);
+    let (reconciler, mut heard, mut ends) = patient(may);
+    let (lead, leads) = watch::channel(true);
+    let runner =
+        Runner::new(&factory()).controller(controller(&pods).drain(10 * HOUR), reconciler).when(leads);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut running = tokio::spawn(runner.run(async { drop(stopped.await) }));
+    pods.list(&[("a", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    stop.send(()).unwrap();
+    assert!(timeout(A_WHILE, &mut running).await.is_err(), "what is busy may finish");
+    let begun = Instant::now();
+    lead.send(false).unwrap();
+    let report = running.await.unwrap().unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(report.busy().collect::<Vec<_>>(), ["pod d/a"]);
+    assert!(ends.recv().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn on_standby_what_comes_and_goes_leaves_nothing_in_the_queue_and_what_there_is_comes_at_takeover() {
     let mut pods = Hand::new(Scope::All);
     let (lead, leads) = watch::channel(false);
