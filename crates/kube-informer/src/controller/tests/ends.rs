@@ -228,6 +228,35 @@ async fn promise_19_after_a_freeze_no_step_of_a_reconcile_is_made_whoever_has_it
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_lost_leadership_takes_no_other_key_and_counts_no_time() {
+    let (mut pods, metrics) = (Hand::new(Scope::All), Metrics::default());
+    let (_go, may) = watch::channel(false);
+    let (reconciler, mut heard, _ends) = patient(may);
+    let (leadership, _nothing_more) = crate::leader::leads_until(Instant::now() + Duration::from_secs(10));
+    let mut gate = crate::runner::Gate::from(&leadership);
+    gate.opened().await.unwrap();
+    let (engine, _) = controller(&pods).name("web").metrics(&metrics).build();
+    pods.list(&[("a", 1), ("b", 1), ("c", 1)], 1);
+    ["a", "b", "c"].iter().for_each(|name| engine.queue.add(Request::new("d", name)));
+    let worker = worker::Worker {
+        engine: Arc::clone(&engine),
+        informer: pods.informer(),
+        reconciler: Arc::new(reconciler),
+        number: 0,
+        gate: Some(gate),
+        hold: crate::controller::writes::channel().0,
+    };
+    // Nobody tells it to stop.
+    let (_stop, stopped) = watch::channel(false);
+    let working = tokio::spawn(worker.run(stopped));
+    assert_eq!(heard.next().await, "a@1");
+    timeout(AGES, working).await.expect("it ends").unwrap();
+    assert!(heard.0.recv().await.is_none(), "no other key is taken");
+    assert_eq!(engine.queue.len(), 2);
+    has(&metrics, "controller_runtime_reconcile_time_seconds_count{controller=\"web\"} 0");
+}
+
+#[tokio::test(start_paused = true)]
 async fn leadership_whose_keeper_is_gone_is_lost() {
     for leading in [false, true] {
         let mut pods = Hand::new(Scope::All);
