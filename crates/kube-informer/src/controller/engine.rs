@@ -242,36 +242,42 @@ impl Engine {
         gate: &mut Option<Gate>,
         start: impl FnOnce(Option<Gate>, &mut JoinSet<()>),
     ) -> RunError {
-        if let Err(error) = self.before(gate).await {
+        let before = tokio::select! {
+            biased;
+            before = self.before(gate) => before,
+            error = self.broken_task(feeding, workers) => Err(error),
+        };
+        if let Err(error) = before {
             return error;
         }
         self.phase.send_replace(Phase::Working);
         tracing::info!(controller = %self.name, workers = self.settings.workers, "the controller works");
         start(gate.clone(), workers);
-        let broken = async {
-            loop {
-                let ended = tokio::select! {
-                    Some(ended) = feeding.join_next() => ended,
-                    Some(ended) = workers.join_next() => ended,
-                    else => return std::future::pending().await,
-                };
-                if let Err(error) = ended
-                    && error.is_panic()
-                {
-                    return RunError::Broken { controller: self.name.to_string() };
-                }
-                let stopped =
-                    |source: &&Source| source.required && *source.progress.borrow() == Progress::Ended;
-                if let Some(source) = self.sources.iter().find(stopped) {
-                    let (controller, source) = (self.name.to_string(), source.to_string());
-                    return RunError::SourceStopped { controller, source };
-                }
-            }
-        };
         tokio::select! {
             biased;
             () = closed(gate) => RunError::LeadershipLost { controller: self.name.to_string() },
-            error = broken => error,
+            error = self.broken_task(feeding, workers) => error,
+        }
+    }
+
+    /// Waits for a task that panics, or a required source that stops.
+    async fn broken_task(&self, feeding: &mut JoinSet<()>, workers: &mut JoinSet<()>) -> RunError {
+        loop {
+            let ended = tokio::select! {
+                Some(ended) = feeding.join_next() => ended,
+                Some(ended) = workers.join_next() => ended,
+                else => return std::future::pending().await,
+            };
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                return RunError::Broken { controller: self.name.to_string() };
+            }
+            let stopped = |source: &&Source| source.required && *source.progress.borrow() == Progress::Ended;
+            if let Some(source) = self.sources.iter().find(stopped) {
+                let (controller, source) = (self.name.to_string(), source.to_string());
+                return RunError::SourceStopped { controller, source };
+            }
         }
     }
 

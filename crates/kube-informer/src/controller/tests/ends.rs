@@ -90,6 +90,20 @@ async fn a_required_source_that_is_stopped_ends_the_controller() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_required_source_that_is_stopped_ends_the_controller_on_standby_too() {
+    let mut pods = Hand::new(Scope::All);
+    let (_lead, leads) = watch::channel(false);
+    let (reconciler, mut heard) = done();
+    let runner = Runner::new(&factory()).controller(controller(&pods), reconciler).when(leads);
+    let running = tokio::spawn(runner.run(std::future::pending()));
+    pods.list(&[("a", 1)], 1);
+    heard.nothing().await;
+    pods.stop();
+    let error = timeout(AGES, running).await.expect("it ends").unwrap().unwrap_err();
+    assert!(matches!(error, RunError::SourceStopped { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn workers_run_only_while_this_one_leads_and_informers_are_warm_before() {
     let mut pods = Hand::new(Scope::All);
     let (_go, may) = watch::channel(false);
