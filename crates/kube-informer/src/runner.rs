@@ -26,11 +26,11 @@
 //! ```
 //!
 //! - **The beginning:** informers start, each controller waits for its required sources, then its workers start.
-//! - **Leadership** ([`when`](Runner::when)): on standby, informers are warm and keys are queued; workers start when it is
-//!   gained. When it is lost, reconciles are dropped where they are, at once, and [`run`](Runner::run) returns an error:
+//! - **Leadership** ([`when`](Runner::when)): on standby, informers are warm and no keys are queued; when it is gained, every
+//!   key that there is is queued, and workers start. When it is lost, reconciles are dropped where they are, at once, and [`run`](Runner::run) returns an error:
 //!   what it was about to write, another one may write differently.
 //! - **The end:** when the given future resolves, or a controller fails, no controller takes a key any more; what is busy
-//!   is finished, or cut off at the controller's deadline; then the factory is shut down. Nothing runs afterwards, but for
+//!   is finished, or cut off at the controller's deadline, or when leadership is lost before it; then the factory is shut down. Nothing runs afterwards, but for
 //!   what blocks its thread, and the report names that.
 //!
 //! It installs no signal handlers: the given future says when to end.
@@ -50,6 +50,9 @@ use crate::controller::engine::{Engine, Phase};
 pub use crate::controller::gate::Gate;
 use crate::controller::{Added, Controller, Reconciler, Report, RunError};
 use crate::factory::{Factory, Shutdown};
+
+/// How long it may take to give back what was lost and won again.
+const TO_ABDICATE: Duration = Duration::from_secs(5);
 
 /// Runs controllers. See the [module](self).
 #[must_use = "nothing happens until `run` is called"]
@@ -124,6 +127,10 @@ impl Runner {
     /// is dropped at once, and [`run`](Self::run) returns [`RunError::LeadershipLost`]. Controllers that run
     /// [everywhere](Controller::everywhere) do not care.
     ///
+    /// Leadership that was lost is not sought again: as soon as all have ended that need it, the candidacy ends, while others
+    /// may still be busy. If it has been won again meanwhile, the lease is given back, so that another one can lead.
+    /// [`shutdown`](crate::leader::Leadership::shutdown) afterwards tells what came of it.
+    ///
     /// ```no_run
     /// # use std::time::Duration;
     /// # use kube_informer::factory::Factory;
@@ -168,15 +175,19 @@ impl Runner {
             }
         }
         let (tell, told) = watch::channel(false);
+        let mut gated = 0_usize;
         let run = |Entry { engine, run }: Entry| {
             let gate = self.gate.clone().filter(|_| !engine.runs_everywhere());
-            run(told.clone(), gate)
+            let is_gated = gate.is_some();
+            gated += usize::from(is_gated);
+            let running = run(told.clone(), gate);
+            async move { (is_gated, running.await) }
         };
         let mut running: FuturesUnordered<_> = self.controllers.into_iter().map(run).collect();
         self.factory.start();
 
         let mut shutdown = pin!(shutdown);
-        let (mut controllers, mut failed) = (Vec::new(), None);
+        let (mut controllers, mut failed, mut is_lost) = (Vec::new(), None, false);
         loop {
             let ending = *tell.borrow();
             if ending && running.is_empty() {
@@ -184,13 +195,20 @@ impl Runner {
             }
             tokio::select! {
                 biased;
-                Some(ended) = running.next() => match ended {
-                    Ok(report) => controllers.push(report),
-                    Err(error) => {
-                        failed.get_or_insert(error);
-                        tell.send_replace(true);
+                Some((is_gated, ended)) = running.next() => {
+                    match ended {
+                        Ok(report) => controllers.push(report),
+                        Err(error) => {
+                            is_lost |= matches!(error, RunError::LeadershipLost { .. });
+                            failed.get_or_insert(error);
+                            tell.send_replace(true);
+                        }
                     }
-                },
+                    gated -= usize::from(is_gated);
+                    if let Some(gate) = self.gate.as_ref().filter(|_| is_lost && gated == 0) {
+                        gate.abdicate(TO_ABDICATE);
+                    }
+                }
                 () = &mut shutdown, if !ending => drop(tell.send_replace(true)),
             }
         }

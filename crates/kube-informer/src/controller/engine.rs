@@ -34,6 +34,8 @@ pub(crate) struct Engine {
     pub(super) series: Arc<Series>,
     pub(super) settings: Settings,
     pub(super) phase: watch::Sender<Phase>,
+    /// Workers are about to start: sources queue what they know, and whatever happens from then on.
+    pub(super) open: watch::Sender<bool>,
     /// What each worker is busy with.
     busy: Mutex<BTreeMap<usize, Busy>>,
     /// A worker is done with something.
@@ -104,6 +106,7 @@ impl Engine {
             series,
             settings,
             phase: watch::Sender::new(Phase::Idle),
+            open: watch::Sender::new(false),
             busy: Mutex::default(),
             freed: Notify::new(),
         })
@@ -117,9 +120,13 @@ impl Engine {
         *self.phase.borrow()
     }
 
-    /// Required sources that have not handled their initial objects, and why.
+    /// Required sources that do not know their initial objects, or have not queued them when they should, and why.
     pub(crate) fn missing(&self) -> Vec<String> {
-        self.sources.iter().filter(|source| source.required).filter_map(Source::missing).collect()
+        self.sources
+            .iter()
+            .filter(|source| source.required)
+            .filter_map(|source| source.missing(self))
+            .collect()
     }
 
     /// Sources whose caches may be old, and why.
@@ -163,7 +170,7 @@ impl Engine {
         external: External,
         reconciler: R,
         shutdown: impl Future<Output = ()>,
-        gate: Option<Gate>,
+        mut gate: Option<Gate>,
     ) -> Result<Report, RunError> {
         let _ending = Ending(&self);
         self.phase.send_replace(Phase::Syncing);
@@ -189,7 +196,7 @@ impl Engine {
             let start = |gate: Option<Gate>, workers: &mut JoinSet<()>| {
                 self.start::<K, R>(reconciler, gate, &stopped, workers);
             };
-            let mut work = pin!(self.work(&mut feeding, &mut workers, gate, start));
+            let mut work = pin!(self.work(&mut feeding, &mut workers, &mut gate, start));
             let mut shutdown = pin!(shutdown);
             tokio::select! {
                 biased;
@@ -201,10 +208,19 @@ impl Engine {
         self.queue.shut_down();
         self.phase.send_replace(Phase::Stopping);
         stop.send_replace(true);
-        let busy = match &turn {
+        let patience = match &turn {
+            Turn::Failed(RunError::LeadershipLost { .. }) => Duration::ZERO,
+            _ => self.settings.drain,
+        };
+        let drained = tokio::select! {
+            biased;
+            () = closed(&mut gate) => None,
+            busy = self.drain(&mut workers, patience) => Some(busy),
+        };
+        let busy = match drained {
+            Some(busy) => busy,
             // What it would write, someone else may write differently.
-            Turn::Failed(RunError::LeadershipLost { .. }) => self.drain(&mut workers, Duration::ZERO).await,
-            _ => self.drain(&mut workers, self.settings.drain).await,
+            None => self.drain(&mut workers, Duration::ZERO).await,
         };
         // A mapping function that blocks its thread cannot be waited for.
         let _ = timeout(TO_DROP, async { while feeding.join_next().await.is_some() {} }).await;
@@ -223,55 +239,65 @@ impl Engine {
         &self,
         feeding: &mut JoinSet<()>,
         workers: &mut JoinSet<()>,
-        mut gate: Option<Gate>,
+        gate: &mut Option<Gate>,
         start: impl FnOnce(Option<Gate>, &mut JoinSet<()>),
     ) -> RunError {
-        if let Err(error) = self.ready().await {
+        let before = tokio::select! {
+            biased;
+            before = self.before(gate) => before,
+            error = self.broken_task(feeding, workers) => Err(error),
+        };
+        if let Err(error) = before {
             return error;
-        }
-        if let Some(gate) = &mut gate {
-            self.phase.send_replace(Phase::Standby);
-            if gate.opened().await.is_err() {
-                return RunError::LeadershipLost { controller: self.name.to_string() };
-            }
         }
         self.phase.send_replace(Phase::Working);
         tracing::info!(controller = %self.name, workers = self.settings.workers, "the controller works");
         start(gate.clone(), workers);
-        let closed = async {
-            match &mut gate {
-                Some(gate) => gate.closed().await,
-                None => std::future::pending().await,
-            }
-        };
-        let broken = async {
-            loop {
-                let ended = tokio::select! {
-                    Some(ended) = feeding.join_next() => ended,
-                    Some(ended) = workers.join_next() => ended,
-                    else => return std::future::pending().await,
-                };
-                if let Err(error) = ended
-                    && error.is_panic()
-                {
-                    return RunError::Broken { controller: self.name.to_string() };
-                }
-                let stopped =
-                    |source: &&Source| source.required && *source.progress.borrow() == Progress::Ended;
-                if let Some(source) = self.sources.iter().find(stopped) {
-                    let (controller, source) = (self.name.to_string(), source.to_string());
-                    return RunError::SourceStopped { controller, source };
-                }
-            }
-        };
         tokio::select! {
             biased;
-            () = closed => RunError::LeadershipLost { controller: self.name.to_string() },
-            error = broken => error,
+            () = closed(gate) => RunError::LeadershipLost { controller: self.name.to_string() },
+            error = self.broken_task(feeding, workers) => error,
         }
     }
 
-    /// Waits until every required source has handled its initial objects.
+    /// Waits for a task that panics, or a required source that stops.
+    async fn broken_task(&self, feeding: &mut JoinSet<()>, workers: &mut JoinSet<()>) -> RunError {
+        loop {
+            let ended = tokio::select! {
+                Some(ended) = feeding.join_next() => ended,
+                Some(ended) = workers.join_next() => ended,
+                else => return std::future::pending().await,
+            };
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                return RunError::Broken { controller: self.name.to_string() };
+            }
+            let stopped = |source: &&Source| source.required && *source.progress.borrow() == Progress::Ended;
+            if let Some(source) = self.sources.iter().find(stopped) {
+                let (controller, source) = (self.name.to_string(), source.to_string());
+                return RunError::SourceStopped { controller, source };
+            }
+        }
+    }
+
+    /// Waits for everything that must be there before workers start, and then for sources to queue what they know.
+    async fn before(&self, gate: &mut Option<Gate>) -> Result<(), RunError> {
+        self.ready().await?;
+        let lost = || RunError::LeadershipLost { controller: self.name.to_string() };
+        if let Some(gate) = gate {
+            self.phase.send_replace(Phase::Standby);
+            gate.opened().await.map_err(|_| lost())?;
+        }
+        self.open.send_replace(true);
+        tokio::select! {
+            biased;
+            () = closed(gate) => Err(lost()),
+            queued = self.queued() => queued,
+        }
+    }
+
+    /// Waits until every required source knows its initial objects.
     async fn ready(&self) -> Result<(), RunError> {
         let wait = async {
             for source in &self.sources {
@@ -292,6 +318,26 @@ impl Engine {
             }
             true
         };
+        self.in_time(wait).await
+    }
+
+    /// Waits until every required source has queued what it knows.
+    async fn queued(&self) -> Result<(), RunError> {
+        let wait = async {
+            for source in self.sources.iter().filter(|source| source.required) {
+                let mut progress = source.progress.subscribe();
+                let queued = progress.wait_for(|progress| *progress >= Progress::Queued).await;
+                if queued.is_ok_and(|progress| *progress == Progress::Ended) {
+                    return false;
+                }
+            }
+            true
+        };
+        self.in_time(wait).await
+    }
+
+    /// Waits for sources as long as they may take, or until they say that it is in vain.
+    async fn in_time(&self, wait: impl Future<Output = bool>) -> Result<(), RunError> {
         let deadline = self.settings.sync_deadline;
         let in_time = timeout(deadline.unwrap_or(Duration::MAX), wait).await;
         if in_time == Ok(true) {
@@ -366,6 +412,14 @@ impl Engine {
             }
             tokio::task::coop::consume_budget().await;
         }
+    }
+}
+
+/// Waits until a gate is open no more, where there is one.
+async fn closed(gate: &mut Option<Gate>) {
+    match gate {
+        Some(gate) => gate.closed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -62,6 +62,12 @@ impl Memory {
         }
     }
 
+    /// What is known: each object as it was told last, some also as they were before, and some that are gone.
+    pub(super) fn known(&self) -> impl Iterator<Item = Object> + use<> {
+        let since: Vec<Object> = self.since.iter().map(|ByKey(object)| object.clone()).collect();
+        self.told.clone().into_iter().flat_map(|told| told.list().iter()).chain(since)
+    }
+
     /// Something was missed; what there is `now` is told next. What was known before, in versions of which each may have
     /// been followed by something that was missed.
     pub(super) fn missed(&mut self, now: Snapshot) -> impl Iterator<Item = Object> + use<> {

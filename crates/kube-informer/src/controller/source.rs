@@ -5,6 +5,8 @@
 //!   reconcile.
 //! - A source that falls too far behind (because a mapping function is slow) queues everything that it knows of: what there
 //!   was, what there is, and what was reconciled meanwhile.
+//! - Until workers are about to start, nothing is queued: a key for each object that came and went meanwhile would be one
+//!   too many. Then everything that is known is queued, as if all began at that moment.
 //! - What there was when all began, and what is only said again, is queued with a low priority.
 
 use std::collections::HashSet;
@@ -61,8 +63,10 @@ pub(super) enum Progress {
     Fresh,
     /// From now on, nothing is missed.
     Open,
-    /// What there was at the beginning is queued.
+    /// What there was at the beginning is known.
     Synced,
+    /// So is every key of it queued.
+    Queued,
     /// Nothing comes any more.
     Ended,
 }
@@ -97,21 +101,33 @@ impl Source {
     /// Queues keys until the informer is stopped.
     pub(super) async fn run(&self, engine: &Engine, mut events: Events<serde_json::Value>) {
         let (mut memory, follow) = (Memory::default(), events.follow());
+        let (mut open, mut is_open) = (engine.open.subscribe(), false);
         loop {
             let next = match events.next().now_or_never() {
-                Some(next) => next,
+                Some(next) => Some(next),
                 None => {
-                    self.quiet(&mut memory, &events);
+                    self.quiet(&mut memory, &events, is_open);
                     let is_synced = *self.progress.borrow() >= Progress::Synced;
                     tokio::select! {
                         biased;
-                        next = events.next() => next,
+                        next = events.next() => Some(next),
                         // What is empty is synced without an event.
-                        () = follow.synced(), if !is_synced => continue,
+                        () = follow.synced(), if !is_synced => None,
+                        Ok(_) = open.wait_for(|open| *open), if !is_open => None,
                     }
                 }
             };
-            self.note_progress(&mut memory, &events);
+            // After something was taken, not before: if it does not open now, workers start later, and see a cache that has
+            // what was taken. If it does, they may have seen what was before it, which is still remembered.
+            if !is_open && *open.borrow() {
+                for object in memory.known() {
+                    self.handle(engine, &Event::Added { new: object, initial: true });
+                    consume_budget().await;
+                }
+                is_open = true;
+            }
+            self.note_progress(&mut memory, &events, is_open);
+            let Some(next) = next else { continue };
             let Some(event) = next else { break };
             if let Event::Gap { missed, now } = event {
                 engine.series.gaps.inc();
@@ -119,15 +135,21 @@ impl Source {
                     controller = %engine.name, source = %self, missed,
                     "a source is too slow for what happens: everything that it knows of is queued"
                 );
+                let known = memory.missed(now);
+                if !is_open {
+                    continue;
+                }
                 let unsure = std::mem::take(&mut *self.unsure());
                 unsure.into_iter().for_each(|request| engine.queue.add(request));
-                for object in memory.missed(now) {
+                for object in known {
                     self.keys(engine, &object, |request| engine.queue.at(Priority::Low).add(request));
                     consume_budget().await;
                 }
             } else {
                 memory.saw(&event, || self.look(&events));
-                self.handle(engine, &event);
+                if is_open {
+                    self.handle(engine, &event);
+                }
             }
             // Many events are no reason for others to wait.
             consume_budget().await;
@@ -198,8 +220,12 @@ impl Source {
         (state, waiting + 1)
     }
 
-    fn note_progress(&self, memory: &mut Memory, events: &Events<serde_json::Value>) {
-        let progress = if events.is_synced() { Progress::Synced } else { Progress::Open };
+    fn note_progress(&self, memory: &mut Memory, events: &Events<serde_json::Value>, is_open: bool) {
+        let progress = match events.is_synced() {
+            true if is_open => Progress::Queued,
+            true => Progress::Synced,
+            false => Progress::Open,
+        };
         if *self.progress.borrow() == Progress::Fresh {
             memory.begin(self.look(events).0);
         }
@@ -211,8 +237,8 @@ impl Source {
     }
 
     /// Nothing waits.
-    fn quiet(&self, memory: &mut Memory, events: &Events<serde_json::Value>) {
-        self.note_progress(memory, events);
+    fn quiet(&self, memory: &mut Memory, events: &Events<serde_json::Value>, is_open: bool) {
+        self.note_progress(memory, events, is_open);
         // Under this lock, so that no key is put there for something that comes just now.
         let mut unsure = self.unsure();
         let (now, waiting) = events.follow().look();
@@ -247,15 +273,18 @@ impl Source {
     }
 
     /// Why it is not synced; `None` if it is.
-    pub(super) fn missing(&self) -> Option<String> {
+    pub(super) fn missing(&self, engine: &Engine) -> Option<String> {
         match *self.progress.borrow() {
-            Progress::Synced => return None,
+            Progress::Synced if *engine.open.borrow() => {
+                return Some(format!("{self}: its first objects are still to be queued"));
+            }
+            Progress::Synced | Progress::Queued => return None,
             Progress::Ended => return Some(format!("{self}: stopped")),
             Progress::Fresh | Progress::Open => {}
         }
         if self.informer.is_synced() {
             let waiting = self.follow.get().map_or(0, |follow| follow.look().1);
-            return Some(format!("{self}: {waiting} of its first objects are still to be queued"));
+            return Some(format!("{self}: {waiting} of its first objects are still to be taken"));
         }
         Some(format!("{self}: {}", self.informer.health().state))
     }

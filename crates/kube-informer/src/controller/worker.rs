@@ -20,6 +20,7 @@ use super::request::Request;
 use super::source::Source;
 use super::writes::{Held, Writes};
 use crate::informer::Informer;
+use crate::leader::Lost;
 use crate::workqueue::{Item, Priority};
 
 pub(super) struct Worker<K, R> {
@@ -46,7 +47,7 @@ enum Outcome {
 }
 
 impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
-    /// Works until it is told to stop. What it has then, it finishes.
+    /// Works until it is told to stop, or leadership is lost. What it has when it is told, it finishes.
     pub(super) async fn run(self, mut stopped: watch::Receiver<bool>) {
         self.engine.series.workers.inc();
         let _counted = Counted(&self.engine);
@@ -58,8 +59,11 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
             };
             let Some(item) = item else { return };
             let (request, priority) = (item.key().clone(), item.priority());
-            if let Err(panic) = AssertUnwindSafe(self.process(item)).catch_unwind().await {
-                self.survive(&request, priority, &*panic);
+            match AssertUnwindSafe(self.process(item)).catch_unwind().await {
+                Ok(Ok(())) => {}
+                // Of all the other keys it could not make a step either.
+                Ok(Err(Lost)) => return,
+                Err(panic) => self.survive(&request, priority, &*panic),
             }
         }
     }
@@ -76,7 +80,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         queue.at(priority).add_after(request.clone(), AFTER_PANIC);
     }
 
-    async fn process(&self, item: Item<Request>) {
+    async fn process(&self, item: Item<Request>) -> Result<(), Lost> {
         let engine = &self.engine;
         let request = item.key().clone();
         let gaps: Vec<u64> = engine.sources.iter().map(Source::gaps).collect();
@@ -97,14 +101,15 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
                 Some(gate) => gate.guard(call).await,
                 None => Ok(call.await),
             };
-            engine.series.time.observe(begun.elapsed().as_secs_f64());
+            if outcome.is_ok() {
+                engine.series.time.observe(begun.elapsed().as_secs_f64());
+            }
             outcome
         };
         // Another one may lead by now, who reconciles the key again. This controller ends.
-        let Ok(outcome) = outcome else {
+        let outcome = outcome.inspect_err(|Lost| {
             span.in_scope(|| tracing::warn!("leadership was lost: the reconcile was given up"));
-            return;
-        };
+        })?;
         for (source, gaps) in engine.sources.iter().zip(gaps) {
             source.reconciled(engine, &request, gaps);
         }
@@ -117,6 +122,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
             drop(item);
         }
         engine.freed.notify_waiters();
+        Ok(())
     }
 
     async fn reconcile(&self, context: Context<K>) -> Outcome {

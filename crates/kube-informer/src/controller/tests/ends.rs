@@ -90,6 +90,20 @@ async fn a_required_source_that_is_stopped_ends_the_controller() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_required_source_that_is_stopped_ends_the_controller_on_standby_too() {
+    let mut pods = Hand::new(Scope::All);
+    let (_lead, leads) = watch::channel(false);
+    let (reconciler, mut heard) = done();
+    let runner = Runner::new(&factory()).controller(controller(&pods), reconciler).when(leads);
+    let running = tokio::spawn(runner.run(std::future::pending()));
+    pods.list(&[("a", 1)], 1);
+    heard.nothing().await;
+    pods.stop();
+    let error = timeout(AGES, running).await.expect("it ends").unwrap().unwrap_err();
+    assert!(matches!(error, RunError::SourceStopped { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn workers_run_only_while_this_one_leads_and_informers_are_warm_before() {
     let mut pods = Hand::new(Scope::All);
     let (_go, may) = watch::channel(false);
@@ -123,6 +137,93 @@ async fn workers_run_only_while_this_one_leads_and_informers_are_warm_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leadership_that_is_lost_while_it_ends_drops_what_is_busy_at_once() {
+    let mut pods = Hand::new(Scope::All);
+    let (_go, may) = watch::channel(false);
+    let (reconciler, mut heard, mut ends) = patient(may);
+    let (lead, leads) = watch::channel(true);
+    let runner =
+        Runner::new(&factory()).controller(controller(&pods).drain(10 * HOUR), reconciler).when(leads);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut running = tokio::spawn(runner.run(async { drop(stopped.await) }));
+    pods.list(&[("a", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    stop.send(()).unwrap();
+    assert!(timeout(A_WHILE, &mut running).await.is_err(), "what is busy may finish");
+    let begun = Instant::now();
+    lead.send(false).unwrap();
+    let report = running.await.unwrap().unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(report.busy().collect::<Vec<_>>(), ["pod d/a"]);
+    assert!(ends.recv().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_standby_what_comes_and_goes_leaves_nothing_in_the_queue_and_what_there_is_comes_at_takeover() {
+    let mut pods = Hand::new(Scope::All);
+    let (lead, leads) = watch::channel(false);
+    let (engine, external) = controller(&pods).build();
+    let (reconciler, mut heard) = done();
+    let gate = Some(leads.into());
+    let running =
+        tokio::spawn(Arc::clone(&engine).run::<Value, _>(external, reconciler, std::future::pending(), gate));
+    pods.list(&[("gone", 1), ("kept", 1), ("new", 1)], 1);
+    for version in (2..20_002).step_by(2) {
+        let name = format!("churn-{version}");
+        pods.put(&name, version);
+        pods.remove(&name, version + 1);
+        tokio::task::yield_now().await;
+    }
+    pods.remove("gone", 30_000);
+    pods.put("new", 30_001);
+    heard.nothing().await;
+    assert_eq!(engine.queue.len(), 0);
+    lead.send(true).unwrap();
+    assert_eq!(heard.some(2).await, ["kept@1", "new@30001"]);
+    heard.nothing().await;
+    pods.put("kept", 30_002);
+    assert_eq!(heard.next().await, "kept@30002");
+    pods.remove("new", 30_003);
+    assert_eq!(heard.next().await, "new");
+    lead.send(false).unwrap();
+    running.await.unwrap().unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_required_source_is_waited_for_nothing_is_queued_and_nothing_is_lost() {
+    let (mut pods, mut late) = (Hand::new(Scope::All), Hand::new(Scope::All));
+    // So few that the source falls behind, too.
+    let controller = controller(&pods).capacity(3).owns_informer(&late.informer());
+    let (engine, external) = controller.build();
+    let (reconciler, mut heard) = done();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = async { drop(stopped.await) };
+    let running = tokio::spawn(Arc::clone(&engine).run::<Value, _>(external, reconciler, shutdown, None));
+    pods.list(&[("a", 1), ("b", 1)], 1);
+    for version in 2..1000 {
+        let name = format!("churn-{version}");
+        pods.put(&name, version);
+        if version % 7 == 0 {
+            tokio::task::yield_now().await;
+        }
+        pods.remove(&name, version);
+    }
+    heard.nothing().await;
+    assert_eq!(engine.queue.len(), 0);
+    // Just when it opens, and after.
+    late.list(&[], 1);
+    pods.put("b", 2000);
+    tokio::task::yield_now().await;
+    pods.put("c", 2001);
+    let mut left = std::collections::BTreeSet::from(["a@1", "b@2000", "c@2001"].map(str::to_owned));
+    while !left.is_empty() {
+        left.remove(&heard.next().await);
+    }
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_19_after_a_freeze_no_step_of_a_reconcile_is_made_whoever_has_its_turn_first() {
     let mut pods = Hand::new(Scope::All);
     let (go, may) = watch::channel(false);
@@ -138,6 +239,77 @@ async fn promise_19_after_a_freeze_no_step_of_a_reconcile_is_made_whoever_has_it
     let error = running.await.unwrap().unwrap_err();
     assert!(matches!(error, RunError::LeadershipLost { .. }), "{error}");
     assert!(ends.recv().await.is_none(), "no step is made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_lost_leadership_takes_no_other_key_and_counts_no_time() {
+    let (mut pods, metrics) = (Hand::new(Scope::All), Metrics::default());
+    let (_go, may) = watch::channel(false);
+    let (reconciler, mut heard, _ends) = patient(may);
+    let (leadership, _nothing_more) = crate::leader::leads_until(Instant::now() + Duration::from_secs(10));
+    let mut gate = crate::runner::Gate::from(&leadership);
+    gate.opened().await.unwrap();
+    let (engine, _) = controller(&pods).name("web").metrics(&metrics).build();
+    pods.list(&[("a", 1), ("b", 1), ("c", 1)], 1);
+    ["a", "b", "c"].iter().for_each(|name| engine.queue.add(Request::new("d", name)));
+    let worker = worker::Worker {
+        engine: Arc::clone(&engine),
+        informer: pods.informer(),
+        reconciler: Arc::new(reconciler),
+        number: 0,
+        gate: Some(gate),
+        hold: crate::controller::writes::channel().0,
+    };
+    // Nobody tells it to stop.
+    let (_stop, stopped) = watch::channel(false);
+    let working = tokio::spawn(worker.run(stopped));
+    assert_eq!(heard.next().await, "a@1");
+    timeout(AGES, working).await.expect("it ends").unwrap();
+    assert!(heard.0.recv().await.is_none(), "no other key is taken");
+    assert_eq!(engine.queue.len(), 2);
+    has(&metrics, "controller_runtime_reconcile_time_seconds_count{controller=\"web\"} 0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_that_is_lost_is_left_to_others_while_those_that_do_not_need_it_are_busy() {
+    let mut pods = Hand::new(Scope::All);
+    let (_go, may) = watch::channel(false);
+    let ((one, mut heard, _), (two, mut also, _)) = (patient(may.clone()), patient(may));
+    let (leadership, mut teller) = crate::leader::leads_until(Instant::now() + Duration::from_secs(10));
+    let runner = Runner::new(&factory())
+        .controller(controller(&pods).name("leads").drain(10 * HOUR), one)
+        .controller(controller(&pods).name("everywhere").everywhere().drain(HOUR), two)
+        .when(&leadership);
+    let mut running = tokio::spawn(runner.run(std::future::pending()));
+    pods.list(&[("a", 1)], 1);
+    assert_eq!((heard.next().await, also.next().await), ("a@1".to_owned(), "a@1".to_owned()));
+    let begun = Instant::now();
+    // Lost, and won again at once.
+    teller.leads(begun + HOUR, 2);
+    teller.end().await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert!(timeout(Duration::from_secs(60), &mut running).await.is_err(), "the other one is busy");
+    let error = running.await.unwrap().unwrap_err();
+    assert!(matches!(error, RunError::LeadershipLost { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_opens_for_a_new_term_though_nobody_told_that_the_last_one_was_over() {
+    let (leadership, teller) = crate::leader::leads_until(Instant::now() + Duration::from_secs(10));
+    // By the clock it is over; what is watched says that it leads, before and after.
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert!(*leadership.changes().borrow());
+    let mut gate = crate::runner::Gate::from(&leadership);
+    {
+        let mut opened = std::pin::pin!(gate.opened());
+        assert!(timeout(HOUR, &mut opened).await.is_err(), "it does not lead");
+        teller.leads(Instant::now() + HOUR, 2);
+        assert_eq!(timeout(HOUR, opened).await, Ok(Ok(())));
+    }
+    assert_eq!(gate.guard(async { 1 }).await, Ok(1));
+    teller.leads(Instant::now() + HOUR, 3);
+    assert_eq!(timeout(HOUR, gate.closed()).await, Ok(()));
+    assert!(gate.guard(async { 1 }).await.is_err(), "it opened for another term");
 }
 
 #[tokio::test(start_paused = true)]

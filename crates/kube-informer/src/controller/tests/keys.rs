@@ -252,6 +252,7 @@ async fn what_was_told_since_the_last_pause_is_remembered_too() {
     let mut pods = Hand::new(Scope::All);
     let (engine, _) = controller(&pods).capacity(10_000).build();
     let source = engine.sources.first().unwrap();
+    engine.open.send_replace(true);
     let mut follow = Box::pin(source.run(&engine, source.open("pod")));
     pods.list(&[], 1);
     assert!((&mut follow).now_or_never().is_none());
@@ -295,6 +296,7 @@ async fn what_was_reconciled_while_a_source_was_behind_is_reconciled_once_more_a
     let mut pods = Hand::new(Scope::All);
     let (engine, _) = controller(&pods).capacity(3).build();
     let source = engine.sources.first().unwrap();
+    engine.open.send_replace(true);
     let mut follow = Box::pin(source.run(&engine, source.open("pod")));
     pods.list(&[], 1);
     assert!((&mut follow).now_or_never().is_none());
