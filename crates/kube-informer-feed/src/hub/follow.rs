@@ -61,7 +61,7 @@ impl Hub {
     ) -> TopicId {
         core.made += 1;
         let id = TopicId(core.made);
-        let mut topic = Topic::new(id, informer.clone(), wanted, is_published);
+        let mut topic = Topic::new(id, informer.clone(), wanted);
         let events = (!is_published).then(|| {
             let delivery = Delivery::Every(self.inner.settings.queue);
             informer.subscribe().delivery(delivery).resync(Duration::ZERO).name("feed").events()
@@ -112,19 +112,8 @@ impl Follower {
                         Some(health) = health.next() => Step::Health(Box::new(health)),
                     }
                 }
-                None => {
-                    let informer = self.informer.clone();
-                    let synced = async move {
-                        // Hopeless is not synced; it may become so all the same.
-                        while informer.synced(Duration::from_secs(3600)).await.is_err() {
-                            tokio::time::sleep(Duration::from_secs(1)).await;
-                        }
-                    };
-                    tokio::select! {
-                        () = synced, if !is_ready => Step::Synced,
-                        health = health.next() => health.map_or(Step::End, |health| Step::Health(Box::new(health))),
-                    }
-                }
+                // When it has begun is for the publisher to say: what the informer has read, it need not have told.
+                None => health.next().await.map_or(Step::End, |health| Step::Health(Box::new(health))),
             };
             let Some(hub) = self.hub.upgrade() else { return };
             match step {
@@ -216,7 +205,9 @@ impl Follower {
     }
 
     fn tell_gap(&self, hub: &Inner, from: Cursor, reason: String, why: GapReason) {
-        if self.is_ready {
+        // Before, nobody was told anything that could have a gap.
+        let is_ready = hub.core().topics.get(&self.topic).is_some_and(|topic| topic.since.is_some());
+        if is_ready {
             hub.metrics.gap(why);
             hub.publish(self.topic, |_| Tale::Gap { from, reason }, Known::Same);
         }
@@ -247,9 +238,9 @@ impl Follower {
 }
 
 impl super::Core {
-    /// Everything of a topic was read.
-    fn begin(&mut self, id: TopicId) {
-        let Some(topic) = self.topics.get_mut(&id) else { return };
+    /// Everything of a topic was read. Said again, it is nothing.
+    pub(super) fn begin(&mut self, id: TopicId) {
+        let Some(topic) = self.topics.get_mut(&id).filter(|topic| topic.since.is_none()) else { return };
         let begun = |cursor| Arc::new(News { cursor, topic: id, tale: Tale::Begun });
         let cursor = self.journal.push(begun);
         topic.ready(cursor);

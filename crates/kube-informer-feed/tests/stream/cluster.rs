@@ -205,6 +205,7 @@ async fn a_publisher_tells_what_it_computed_and_snapshots_are_what_it_told() -> 
     factory.synced(SOON).await?;
     let first = informer.get("test", "a").unwrap();
     publisher.known(&first);
+    publisher.begun();
 
     let mut client = Client::plain(&server.url()).await?;
     assert_eq!(client.hello.resources, ["v1/configmaps"]);
@@ -247,6 +248,7 @@ async fn who_was_told_by_the_hub_comes_again_when_a_publisher_takes_over() -> Re
     let informer = feed.hub.factory().informer::<ConfigMap>(Scope::namespace("test"));
     let publisher = feed.hub.publisher(&informer);
     assert_eq!(client.end().await?, Some(1001));
+    publisher.begun();
     feed.live("v1/configmaps").await;
     let mut client = feed.client().await?;
     client.sub("s", json!({})).await?;
