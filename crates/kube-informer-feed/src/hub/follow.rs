@@ -253,6 +253,13 @@ fn again(relists: &Relists) -> u64 {
 }
 
 impl Inner {
+    /// What was told last of an object.
+    fn known(&self, topic: TopicId, object: &Object) -> Option<Object> {
+        let core = self.core();
+        let known = core.topics.get(&topic)?.get(&object.key().to_key())?;
+        (known.uid() == object.uid()).then(|| known.clone())
+    }
+
     /// Tells a change.
     pub(super) fn tell(
         &self,
@@ -267,7 +274,12 @@ impl Inner {
             (None, None) => Known::Same,
         };
         self.metrics.change(change.what);
-        let told = Told::new(change, old, new);
+        let told_last = match &known {
+            // Nobody else tells of this object meanwhile.
+            Known::Was(last) => self.known(topic, last).filter(|told| told.version() != last.version()),
+            Known::Is(_) | Known::Same => None,
+        };
+        let told = Told::new(change, old, new).after(told_last);
         self.publish(topic, |_| Tale::Change(Box::new(told)), known)
     }
 }

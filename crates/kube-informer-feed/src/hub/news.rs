@@ -48,6 +48,8 @@ pub(crate) struct Told {
     pub(crate) change: Change,
     old: Option<Object>,
     new: Option<Object>,
+    /// Of one that is gone, what was told last of it, where that is another version: it is selected by that.
+    told_last: Option<Object>,
     forms: [OnceLock<Bytes>; 9],
 }
 
@@ -83,9 +85,14 @@ impl Filter {
 impl Told {
     /// The usual form is written at once: whoever tells does it before anybody waits for it.
     pub(crate) fn new(change: Change, old: Option<Object>, new: Option<Object>) -> Self {
-        let told = Self { change, old, new, forms: Default::default() };
+        let told = Self { change, old, new, told_last: None, forms: Default::default() };
         told.body(Mode::Diff, Seen::AsIs);
         told
+    }
+
+    /// The same, where something else than the last state was told last of the object.
+    pub(crate) fn after(self, told_last: Option<Object>) -> Self {
+        Self { told_last, ..self }
     }
 
     /// What this is to somebody; `None` where it is nothing.
@@ -97,7 +104,11 @@ impl Told {
         }
         match self.change.what {
             What::Added => meets(&self.new).then_some(Seen::AsIs),
-            What::Deleted => self.object().is_some_and(|last| filter.meets(last)).then_some(Seen::AsIs),
+            // Who was told of it is told of its end, also where it would not have been selected in the end.
+            What::Deleted => {
+                let last = self.told_last.as_ref().or(self.object());
+                last.is_some_and(|last| filter.meets(last)).then_some(Seen::AsIs)
+            }
             What::Modified => match (meets(&self.old), meets(&self.new)) {
                 (true, true) => Some(Seen::AsIs),
                 // Where it is not known what was before, it was as now.
@@ -194,7 +205,8 @@ impl Entry for Arc<News> {
         match &self.tale {
             Tale::Change(told) => {
                 let object = |object: &Option<Object>| object.as_ref().map_or(0, |object| object.size().0);
-                ITSELF + 2 * told.weight(Mode::Diff) + object(&told.old) + object(&told.new)
+                let objects = object(&told.old) + object(&told.new) + object(&told.told_last);
+                ITSELF + 2 * told.weight(Mode::Diff) + objects
             }
             Tale::Gap { reason, .. } => ITSELF + reason.len(),
             Tale::Begun => ITSELF,
