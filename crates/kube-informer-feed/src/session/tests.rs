@@ -12,6 +12,9 @@ use crate::hub::news::Told;
 use crate::journal::{Bounds, Journal};
 use crate::message::{Bye, close};
 
+// Several subscriptions that see the same.
+mod overlap;
+
 const TOPIC: TopicId = TopicId(1);
 const GVR: &str = "v1/configmaps";
 
