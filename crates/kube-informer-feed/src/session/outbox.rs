@@ -288,6 +288,14 @@ impl Outbox {
             }
             stays
         });
+        self.relax();
+    }
+
+    /// What could not be folded was sent: what waits now is something else.
+    fn relax(&mut self) {
+        if self.bytes <= self.budget / 2 {
+            self.fold_above = self.budget / 2;
+        }
     }
 
     /// The next that is to be sent.
@@ -302,6 +310,7 @@ impl Outbox {
         }
         let item = self.items.pop_front()?;
         self.bytes = self.bytes.saturating_sub(item.bytes);
+        self.relax();
         Some(match item.kind {
             Kind::Text { text, cursor } => {
                 self.sent = cursor.or(self.sent);

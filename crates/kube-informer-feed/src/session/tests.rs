@@ -181,6 +181,36 @@ fn changes_of_one_object_become_one_above_half_of_the_budget() {
 }
 
 #[test]
+fn what_could_not_be_folded_once_does_not_keep_others_from_it() {
+    const BUDGET: usize = 40_000;
+    let mut teller = Teller::new();
+    let mut session = teller.session(BUDGET, teller.snapshot(), "", Slow::Coalesce);
+    let mut replay = Replay::default();
+    replay.read(&mut session, 100);
+    // Each is another object.
+    let mut at = 0;
+    while session.outbox.bytes() < BUDGET / 8 * 7 {
+        at += 1;
+        let news = teller.put(at, "web", "0");
+        session.news(&news);
+        assert_eq!(fold(&mut session), 0);
+    }
+    replay.read(&mut session, usize::MAX);
+    // All of one object: they fold as soon as it is half.
+    let before = teller.put(0, "web", "0");
+    session.news(&before);
+    let mut value = 0;
+    while session.outbox.bytes() <= BUDGET / 2 {
+        value += 1;
+        let news = teller.put(0, "web", &value.to_string());
+        session.news(&news);
+    }
+    assert!(fold(&mut session) > 0);
+    replay.read(&mut session, usize::MAX);
+    assert_eq!(replay.values, teller.values(""));
+}
+
+#[test]
 fn below_half_of_the_budget_every_change_is_told() {
     let mut teller = Teller::new();
     let mut session = teller.session(1 << 20, teller.snapshot(), "", Slow::Coalesce);
