@@ -11,6 +11,7 @@ use kube_informer::encoding::ManagedFields;
 use kube_informer::informer::{Delivery, Event, Events, Health, Informer, Relists};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 use super::news::{News, Tale, Told, TopicId};
@@ -128,6 +129,9 @@ impl Follower {
                     return;
                 }
             }
+            drop(hub);
+            // Where there is always something to read, others have their turn all the same.
+            consume_budget().await;
         }
     }
 
