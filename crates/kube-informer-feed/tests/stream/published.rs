@@ -177,6 +177,15 @@ impl Gate {
     }
 }
 
+/// Opens a gate at the end of a test, also of one that fails: nothing ends while somebody is held up.
+struct Opens(Arc<Gate>);
+
+impl Drop for Opens {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
 /// The informer is ahead of what is told; what it has meanwhile is never told, and nobody may begin with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nobody_begins_with_what_was_not_told() -> Result<()> {
@@ -194,6 +203,7 @@ async fn nobody_begins_with_what_was_not_told() -> Result<()> {
     };
 
     gate.set(true);
+    let _opens = Opens(Arc::clone(&gate));
     // Both workers have something to tell.
     scale(&place, "a", 1).await?;
     scale(&place, "b", 1).await?;
