@@ -168,7 +168,8 @@ impl Session {
                 [one] => Arc::clone(&one.label),
                 several => label(&several.iter().map(|sub| sub.id.as_str()).collect::<Vec<_>>()),
             };
-            let pending = Pending { news: Arc::clone(news), seen, mode, slow, label, merged: None };
+            let form = told.form(mode, seen);
+            let pending = Pending { news: Arc::clone(news), seen, mode, slow, label, form, merged: None };
             self.outbox.push_news(pending, told.weight(mode), news.cursor);
         }
     }

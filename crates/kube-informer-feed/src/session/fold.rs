@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::outbox::{Item, Kind, Merged, Pending};
 use crate::change::Change;
-use crate::hub::news::{self, Tale};
+use crate::hub::news::{self, Form, Tale};
 use crate::message::{Mode, Slow};
 
 /// What is being folded.
@@ -142,6 +142,8 @@ impl Item {
         };
         let weight = news::write(&change, Mode::Diff, None).len();
         self.bytes = weight + if earlier.mode == Mode::Full { object } else { 0 } + 96;
+        // What was written of it alone is not sent.
+        earlier.form = Form::default();
         earlier.merged = Some(Box::new(Merged { change, last: Arc::clone(last_news) }));
         true
     }

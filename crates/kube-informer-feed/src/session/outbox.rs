@@ -10,7 +10,7 @@ use super::fold::Fold;
 use super::outgoing::Outgoing;
 use super::{Beginning, Subscription};
 use crate::change::Change;
-use crate::hub::news::{Filter, News, Seen, Tale};
+use crate::hub::news::{Filter, Form, News, Seen, Tale};
 use crate::journal::Cursor;
 use crate::message::{Bookmark, Bye, ErrMessage, Gap, Message, Mode, Slow, SnapBegin, SnapEnd, close};
 
@@ -83,6 +83,7 @@ pub(crate) struct Pending {
     pub(crate) slow: Slow,
     /// Whom it is for: a list of names, as JSON.
     pub(crate) label: Arc<str>,
+    pub(crate) form: Form,
     pub(crate) merged: Option<Box<Merged>>,
 }
 
@@ -127,7 +128,8 @@ const ITSELF: usize = 96;
 
 impl Pending {
     pub(super) fn gap(news: Arc<News>, label: Arc<str>) -> Self {
-        Self { news, seen: Seen::AsIs, mode: Mode::Diff, slow: Slow::Close, label, merged: None }
+        let (seen, mode, slow) = (Seen::AsIs, Mode::Diff, Slow::Close);
+        Self { news, seen, mode, slow, label, form: Form::default(), merged: None }
     }
 }
 
@@ -416,13 +418,15 @@ impl Replay {
         while let Some(news) = self.news.pop_front() {
             self.at = news.cursor;
             let seen = match &news.tale {
-                Tale::Change(told) => told.seen_by(&self.filter),
-                Tale::Gap { .. } => Some(Seen::AsIs),
+                Tale::Change(told) => {
+                    told.seen_by(&self.filter).map(|seen| (seen, told.form(self.mode, seen)))
+                }
+                Tale::Gap { .. } => Some((Seen::AsIs, Form::default())),
                 Tale::Begun => None,
             };
-            if let Some(seen) = seen {
+            if let Some((seen, form)) = seen {
                 let (mode, slow, label) = (self.mode, self.slow, Arc::clone(&self.label));
-                return Some(Outgoing::News(Pending { news, seen, mode, slow, label, merged: None }));
+                return Some(Outgoing::News(Pending { news, seen, mode, slow, label, form, merged: None }));
             }
         }
         None

@@ -298,6 +298,29 @@ fn a_snapshot_does_not_count_however_large() {
 }
 
 #[test]
+fn a_whole_object_is_written_once_for_all_who_wait_and_not_kept_after_that() {
+    let mut teller = Teller::new();
+    let mut sessions = [0, 1].map(|_| teller.session(1 << 20, Beginning::Now, "", Slow::Coalesce));
+    let news = teller.put(0, "web", "0");
+    let Tale::Change(told) = &news.tale else { panic!("{news:?}") };
+    for session in &mut sessions {
+        while session.pop().is_some() {}
+        session.news(&news);
+    }
+    let body = |pending: &Outgoing| match pending {
+        Outgoing::News(pending) => told.body(&pending.form, pending.mode, pending.seen),
+        other => panic!("{other:?}"),
+    };
+    let sent = sessions.each_mut().map(|session| session.pop().unwrap());
+    let bodies = sent.each_ref().map(body);
+    // The same bytes, and not others like them.
+    assert_eq!(bodies[0].as_ptr(), bodies[1].as_ptr());
+    let [mine, other] = bodies;
+    drop((sent, other));
+    assert!(mine.is_unique(), "nobody else has it");
+}
+
+#[test]
 fn what_waits_for_an_ended_subscription_is_dropped() {
     let mut teller = Teller::new();
     let mut session = teller.session(1 << 20, teller.snapshot(), "", Slow::Close);
