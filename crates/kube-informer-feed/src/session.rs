@@ -192,6 +192,11 @@ impl Session {
         }
     }
 
+    /// Looks for the next that is to be sent, for a short while. Whether [`pop`](Self::pop) has it at once, then.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.outbox.advance()
+    }
+
     /// The next that is to be sent.
     pub(crate) fn pop(&mut self) -> Option<Outgoing> {
         self.outbox.pop()

@@ -126,6 +126,9 @@ pub(super) struct Replay {
 /// What an item takes beside its text.
 const ITSELF: usize = 96;
 
+/// What is looked at in one turn: whoever tells waits for that.
+const AT_ONCE: usize = 256;
+
 impl Pending {
     pub(super) fn gap(news: Arc<News>, label: Arc<str>) -> Self {
         let (seen, mode, slow) = (Seen::AsIs, Mode::Diff, Slow::Close);
@@ -300,6 +303,16 @@ impl Outbox {
         }
     }
 
+    /// Passes over what the first that waits does not select, so much and no more. Whether the next is found at once, then:
+    /// else, others have their turn before this is called again.
+    pub(super) fn advance(&mut self) -> bool {
+        match self.items.front_mut().map(|item| &mut item.kind) {
+            Some(Kind::Snapshot(snapshot)) => snapshot.advance(),
+            Some(Kind::Replay(replay)) => replay.advance(),
+            Some(Kind::Text { .. } | Kind::News(_)) | None => true,
+        }
+    }
+
     /// The next that is to be sent.
     pub(super) fn pop(&mut self) -> Option<Outgoing> {
         let part = match &mut self.items.front_mut()?.kind {
@@ -392,6 +405,17 @@ impl Waiting {
 }
 
 impl Snapshot {
+    fn advance(&mut self) -> bool {
+        let Some(next) = &mut self.next else { return true };
+        for _ in 0..AT_ONCE {
+            match self.objects.get(*next) {
+                Some(object) if !self.filter.meets(object) => *next += 1,
+                _ => return true,
+            }
+        }
+        false
+    }
+
     fn next(&mut self) -> Option<Outgoing> {
         let Some(next) = &mut self.next else {
             self.next = Some(0);
@@ -414,6 +438,23 @@ impl Snapshot {
 }
 
 impl Replay {
+    fn advance(&mut self) -> bool {
+        for _ in 0..AT_ONCE {
+            let is_seen = match self.news.front().map(|news| &news.tale) {
+                Some(Tale::Change(told)) => told.seen_by(&self.filter).is_some(),
+                Some(Tale::Begun) => false,
+                Some(Tale::Gap { .. }) | None => true,
+            };
+            if is_seen {
+                return true;
+            }
+            if let Some(passed) = self.news.pop_front() {
+                self.at = passed.cursor;
+            }
+        }
+        false
+    }
+
     fn next(&mut self) -> Option<Outgoing> {
         while let Some(news) = self.news.pop_front() {
             self.at = news.cursor;

@@ -321,6 +321,28 @@ fn a_whole_object_is_written_once_for_all_who_wait_and_not_kept_after_that() {
 }
 
 #[test]
+fn what_is_not_selected_is_passed_over_a_little_at_a_time() {
+    let mut teller = Teller::new();
+    (0..1_000).for_each(|at| _ = teller.put(at, "api", "0"));
+    teller.put(1_000, "web", "1");
+    let all = teller.journal.since(teller.journal.oldest()).unwrap().cloned().collect();
+    for beginning in [teller.snapshot(), Beginning::Replay(all)] {
+        let is_snapshot = matches!(beginning, Beginning::Snapshot(_));
+        let mut session = teller.session(1 << 20, beginning, "app=web", Slow::Close);
+        let mut replay = Replay { again: true, ..Replay::default() };
+        replay.read(&mut session, usize::from(is_snapshot));
+        let turns = std::iter::from_fn(|| (!session.advance()).then_some(())).count();
+        assert_eq!(turns, 3);
+        // Nothing was passed over that is selected.
+        replay.read(&mut session, 1);
+        assert_eq!(replay.values, teller.values("app=web"));
+        assert!(session.advance());
+        replay.read(&mut session, 10);
+        assert_eq!(replay.cursor, Some(teller.journal.last()));
+    }
+}
+
+#[test]
 fn what_waits_for_an_ended_subscription_is_dropped() {
     let mut teller = Teller::new();
     let mut session = teller.session(1 << 20, teller.snapshot(), "", Slow::Close);
