@@ -107,8 +107,9 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let intro = format!("changes of Deployments on {}\nCtrl-C ends it\n", server.url());
     let printer = Printer::start(intro)?;
 
-    let (known, lines, all) = (publisher.clone(), printer.lines(), args.all);
+    let (lines, all) = (printer.lines(), args.all);
     let informer = controller.informer().clone();
+    let controller = controller.begin_with(&publisher);
     let sink = move |reported: Reported| {
         if all || reported.is_tracked() {
             lines.say(line(&reported));
@@ -116,7 +117,7 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
         publisher.publish(reported.change, reported.old.as_ref(), reported.new.as_ref());
     };
     let (stop, stopped) = oneshot::channel();
-    let run = controller.beginning(move |deployment| known.known(deployment)).run(sink, async move {
+    let run = controller.run(sink, async move {
         // Dropped, it is to stop as well.
         let _: Result<(), _> = stopped.await;
     });

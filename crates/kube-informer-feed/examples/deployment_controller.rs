@@ -23,8 +23,7 @@ async fn main() -> Result<()> {
     let server = Server::builder(hub).start().await?;
     println!("connect to {}", server.url());
 
-    let known = publisher.clone();
-    let controller = controller.beginning(move |deployment| known.known(deployment));
+    let controller = controller.begin_with(&publisher);
     let tell = move |reported: kube_informer_feed::deployments::Reported| {
         println!("{}", reported.change);
         publisher.publish(reported.change, reported.old.as_ref(), reported.new.as_ref());

@@ -34,10 +34,13 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::Stream;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube_informer::encoding::{ManagedFields, ViewError};
 use kube_informer::factory::Factory;
@@ -51,6 +54,7 @@ use tokio::task::coop::consume_budget;
 mod tracker;
 
 use crate::change::{Change, Class};
+use crate::hub::Publisher;
 use tracker::{Step, Tracker};
 
 /// See the [module](self).
@@ -62,6 +66,7 @@ pub struct DeploymentController {
     grace: Duration,
     metrics: Option<Metrics>,
     beginning: Beginning,
+    begun: Begun,
 }
 
 /// One change, and the states that it leads from and to.
@@ -90,11 +95,15 @@ pub struct Ended {
 /// Who is given what there is at the beginning.
 type Beginning = Box<dyn Fn(&Object<Deployment>) + Send + Sync>;
 
+/// Who is told that this was all.
+type Begun = Box<dyn Fn() + Send + Sync>;
+
 /// What everything that runs shares.
 struct Inner<S> {
     tracker: Mutex<Tracker<Object<Deployment>>>,
     queue: WorkQueue<ObjectKey>,
     beginning: Beginning,
+    begun: Begun,
     sink: S,
     reported: AtomicU64,
     panics: AtomicU64,
@@ -124,6 +133,7 @@ impl DeploymentController {
             grace: GRACE,
             metrics: None,
             beginning: Box::new(|_| {}),
+            begun: Box::new(|| {}),
         }
     }
 
@@ -152,6 +162,20 @@ impl DeploymentController {
         self
     }
 
+    /// Who is told that each Deployment that there is at the beginning was given to [`beginning`](Self::beginning). It is
+    /// called once, and must not block.
+    pub fn begun(mut self, call: impl Fn() + Send + Sync + 'static) -> Self {
+        self.begun = Box::new(call);
+        self
+    }
+
+    /// Tells those who are connected to a hub: what there is at the beginning, and that this was all. Changes are for the
+    /// sink to [publish](Publisher::publish), all of them: what was not published is not known to those who connect later.
+    pub fn begin_with(self, publisher: &Publisher) -> Self {
+        let (known, begun) = (publisher.clone(), publisher.clone());
+        self.beginning(move |deployment| known.known(deployment)).begun(move || begun.begun())
+    }
+
     /// The informer that it reads, to be shared.
     #[must_use]
     pub fn informer(&self) -> &Informer<Deployment> {
@@ -167,7 +191,7 @@ impl DeploymentController {
         sink: impl Fn(Reported) + Send + Sync + 'static,
         shutdown: impl Future<Output = ()>,
     ) -> Ended {
-        let Self { factory, informer, workers, grace, metrics, beginning } = self;
+        let Self { factory, informer, workers, grace, metrics, beginning, begun } = self;
         let settings = Settings::default();
         let settings = match &metrics {
             Some(metrics) => settings.metrics(metrics, "deployments"),
@@ -178,6 +202,7 @@ impl DeploymentController {
             tracker: Mutex::default(),
             queue: queue.clone(),
             beginning,
+            begun,
             sink,
             reported: AtomicU64::new(0),
             panics: AtomicU64::new(0),
@@ -222,11 +247,21 @@ impl DeploymentController {
 impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
     /// Notes what the informer tells, and queues whose it is. It waits for nobody.
     async fn feed(self: Arc<Self>, mut events: Events<Deployment>) {
-        while let Some(event) = events.next().await {
+        let mut has_begun = false;
+        loop {
+            let event = match next(&mut events, has_begun).await {
+                Next::Event(event) => event,
+                Next::Begun => {
+                    has_begun = true;
+                    self.guarded("all of them", || (self.begun)());
+                    continue;
+                }
+                Next::End => return,
+            };
             let key = match event {
-                Event::Added { new, initial: true } => {
+                Event::Added { new, initial: true } if !has_begun => {
                     tracing::debug!(deployment = %new.key(), version = %new.version(), "is there at the beginning");
-                    self.guarded(&new.key().to_key(), || (self.beginning)(&new));
+                    self.guarded(new.key(), || (self.beginning)(&new));
                     self.lock().begin(new);
                     None
                 }
@@ -310,7 +345,7 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
     }
 
     /// Calls what is not ours. Tells whether it came back.
-    fn guarded(&self, key: &ObjectKey, call: impl FnOnce()) -> bool {
+    fn guarded(&self, key: impl fmt::Display, call: impl FnOnce()) -> bool {
         let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else { return true };
         self.panics.fetch_add(1, Ordering::Relaxed);
         let text = panic.downcast_ref::<&str>().copied();
@@ -323,6 +358,29 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
     fn lock(&self) -> MutexGuard<'_, Tracker<Object<Deployment>>> {
         self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a feeder reads.
+enum Next {
+    Event(Event<Deployment>),
+    /// All objects of the beginning were read, and handled.
+    Begun,
+    End,
+}
+
+async fn next(events: &mut Events<Deployment>, has_begun: bool) -> Next {
+    // Where there is always something to read, it has begun all the same.
+    if !has_begun && events.is_synced() {
+        return Next::Begun;
+    }
+    std::future::poll_fn(|cx| match Pin::new(&mut *events).poll_next(cx) {
+        // Who asks for the next event is done with those before.
+        Poll::Pending if !has_begun && events.is_synced() => Poll::Ready(Next::Begun),
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(Some(event)) => Poll::Ready(Next::Event(event)),
+        Poll::Ready(None) => Poll::Ready(Next::End),
+    })
+    .await
 }
 
 impl fmt::Debug for DeploymentController {

@@ -155,7 +155,8 @@ impl Hub {
     }
 
     /// The changes of a resource come from the caller from now on, and not from what the hub reads by itself. The resource
-    /// is one that the hub was started for, whether it was or not.
+    /// is one that the hub was started for, whether it was or not. Whoever subscribes waits until the caller says that it
+    /// has [begun](Publisher::begun).
     #[must_use]
     pub fn publisher<K: Send + 'static>(&self, informer: &Informer<K>) -> Publisher {
         Publisher::new(self, informer.cast())

@@ -168,7 +168,8 @@ impl Session {
                 [one] => Arc::clone(&one.label),
                 several => label(&several.iter().map(|sub| sub.id.as_str()).collect::<Vec<_>>()),
             };
-            let pending = Pending { news: Arc::clone(news), seen, mode, slow, label, merged: None };
+            let form = told.form(mode, seen);
+            let pending = Pending { news: Arc::clone(news), seen, mode, slow, label, form, merged: None };
             self.outbox.push_news(pending, told.weight(mode), news.cursor);
         }
     }
@@ -189,6 +190,11 @@ impl Session {
             let status = Status { gvr: gvr.to_owned(), subs, state, why };
             self.outbox.push_text(Message::Status(status).text(), None, head);
         }
+    }
+
+    /// Looks for the next that is to be sent, for a short while. Whether [`pop`](Self::pop) has it at once, then.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.outbox.advance()
     }
 
     /// The next that is to be sent.

@@ -11,6 +11,7 @@ use kube_informer::encoding::ManagedFields;
 use kube_informer::informer::{Delivery, Event, Events, Health, Informer, Relists};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 use super::news::{News, Tale, Told, TopicId};
@@ -61,7 +62,7 @@ impl Hub {
     ) -> TopicId {
         core.made += 1;
         let id = TopicId(core.made);
-        let mut topic = Topic::new(id, informer.clone(), wanted, is_published);
+        let mut topic = Topic::new(id, informer.clone(), wanted);
         let events = (!is_published).then(|| {
             let delivery = Delivery::Every(self.inner.settings.queue);
             informer.subscribe().delivery(delivery).resync(Duration::ZERO).name("feed").events()
@@ -112,19 +113,8 @@ impl Follower {
                         Some(health) = health.next() => Step::Health(Box::new(health)),
                     }
                 }
-                None => {
-                    let informer = self.informer.clone();
-                    let synced = async move {
-                        // Hopeless is not synced; it may become so all the same.
-                        while informer.synced(Duration::from_secs(3600)).await.is_err() {
-                            tokio::time::sleep(Duration::from_secs(1)).await;
-                        }
-                    };
-                    tokio::select! {
-                        () = synced, if !is_ready => Step::Synced,
-                        health = health.next() => health.map_or(Step::End, |health| Step::Health(Box::new(health))),
-                    }
-                }
+                // When it has begun is for the publisher to say: what the informer has read, it need not have told.
+                None => health.next().await.map_or(Step::End, |health| Step::Health(Box::new(health))),
             };
             let Some(hub) = self.hub.upgrade() else { return };
             match step {
@@ -139,6 +129,9 @@ impl Follower {
                     return;
                 }
             }
+            drop(hub);
+            // Where there is always something to read, others have their turn all the same.
+            consume_budget().await;
         }
     }
 
@@ -216,7 +209,9 @@ impl Follower {
     }
 
     fn tell_gap(&self, hub: &Inner, from: Cursor, reason: String, why: GapReason) {
-        if self.is_ready {
+        // Before, nobody was told anything that could have a gap.
+        let is_ready = hub.core().topics.get(&self.topic).is_some_and(|topic| topic.since.is_some());
+        if is_ready {
             hub.metrics.gap(why);
             hub.publish(self.topic, |_| Tale::Gap { from, reason }, Known::Same);
         }
@@ -247,9 +242,9 @@ impl Follower {
 }
 
 impl super::Core {
-    /// Everything of a topic was read.
-    fn begin(&mut self, id: TopicId) {
-        let Some(topic) = self.topics.get_mut(&id) else { return };
+    /// Everything of a topic was read. Said again, it is nothing.
+    pub(super) fn begin(&mut self, id: TopicId) {
+        let Some(topic) = self.topics.get_mut(&id).filter(|topic| topic.since.is_none()) else { return };
         let begun = |cursor| Arc::new(News { cursor, topic: id, tale: Tale::Begun });
         let cursor = self.journal.push(begun);
         topic.ready(cursor);
@@ -262,6 +257,13 @@ fn again(relists: &Relists) -> u64 {
 }
 
 impl Inner {
+    /// What was told last of an object.
+    fn known(&self, topic: TopicId, object: &Object) -> Option<Object> {
+        let core = self.core();
+        let known = core.topics.get(&topic)?.get(&object.key().to_key())?;
+        (known.uid() == object.uid()).then(|| known.clone())
+    }
+
     /// Tells a change.
     pub(super) fn tell(
         &self,
@@ -276,7 +278,12 @@ impl Inner {
             (None, None) => Known::Same,
         };
         self.metrics.change(change.what);
-        let told = Told::new(change, old, new);
+        let told_last = match &known {
+            // Nobody else tells of this object meanwhile.
+            Known::Was(last) => self.known(topic, last).filter(|told| told.version() != last.version()),
+            Known::Is(_) | Known::Same => None,
+        };
+        let told = Told::new(change, old, new).after(told_last);
         self.publish(topic, |_| Tale::Change(Box::new(told)), known)
     }
 }

@@ -1,11 +1,12 @@
 //! One thing that is told: made once, shared by all who are told.
 //!
 //! What a client reads differs in two ways: in how much it wants to know, and in whether the object came into, or went out
-//! of, what it selects. Each such form is written once, by whoever needs it first; what is a client's own, the names of its
-//! subscriptions, is put before it when it is sent.
+//! of, what it selects. Each such form is written once, by whoever needs it first, for all for whom it waits then; what is a
+//! client's own, the names of its subscriptions, is put before it when it is sent. Only the usual form is kept for as long as
+//! the news is: others end with the last one who waits for them, so that a journal holds what it counts.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use kube_informer::cache::Selector;
@@ -48,8 +49,17 @@ pub(crate) struct Told {
     pub(crate) change: Change,
     old: Option<Object>,
     new: Option<Object>,
-    forms: [OnceLock<Bytes>; 9],
+    /// Of one that is gone, what was told last of it, where that is another version: it is selected by that.
+    told_last: Option<Object>,
+    /// All of it, as it is: written at once.
+    usual: Bytes,
+    /// Others, while somebody waits for them.
+    forms: [Mutex<Weak<OnceLock<Bytes>>>; 9],
 }
+
+/// A form that somebody waits for: whoever sends it first writes it. None for the usual one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Form(Option<Arc<OnceLock<Bytes>>>);
 
 /// What a change is to somebody who selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,9 +93,13 @@ impl Filter {
 impl Told {
     /// The usual form is written at once: whoever tells does it before anybody waits for it.
     pub(crate) fn new(change: Change, old: Option<Object>, new: Option<Object>) -> Self {
-        let told = Self { change, old, new, forms: Default::default() };
-        told.body(Mode::Diff, Seen::AsIs);
-        told
+        let usual = write(&change, Mode::Diff, None);
+        Self { change, old, new, told_last: None, usual, forms: Default::default() }
+    }
+
+    /// The same, where something else than the last state was told last of the object.
+    pub(crate) fn after(self, told_last: Option<Object>) -> Self {
+        Self { told_last, ..self }
     }
 
     /// What this is to somebody; `None` where it is nothing.
@@ -97,7 +111,11 @@ impl Told {
         }
         match self.change.what {
             What::Added => meets(&self.new).then_some(Seen::AsIs),
-            What::Deleted => self.object().is_some_and(|last| filter.meets(last)).then_some(Seen::AsIs),
+            // Who was told of it is told of its end, also where it would not have been selected in the end.
+            What::Deleted => {
+                let last = self.told_last.as_ref().or(self.object());
+                last.is_some_and(|last| filter.meets(last)).then_some(Seen::AsIs)
+            }
             What::Modified => match (meets(&self.old), meets(&self.new)) {
                 (true, true) => Some(Seen::AsIs),
                 // Where it is not known what was before, it was as now.
@@ -123,8 +141,11 @@ impl Told {
         self.new.as_ref().or(self.old.as_ref())
     }
 
-    /// The form: an object of JSON without its first brace.
-    pub(crate) fn body(&self, mode: Mode, seen: Seen) -> Bytes {
+    /// The form for somebody who is going to be sent it.
+    pub(crate) fn form(&self, mode: Mode, seen: Seen) -> Form {
+        if (mode, seen) == (Mode::Diff, Seen::AsIs) {
+            return Form(None);
+        }
         let mode_at = match mode {
             Mode::Diff => 0,
             Mode::Full => 1,
@@ -135,19 +156,28 @@ impl Told {
             Seen::Entered => 1,
             Seen::Left => 2,
         };
+        let Some(place) = self.forms.get(3 * mode_at + seen_at) else { return Form(Some(Arc::default())) };
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        let form = place.upgrade().unwrap_or_default();
+        *place = Arc::downgrade(&form);
+        Form(Some(form))
+    }
+
+    /// What is in a form: an object of JSON without its first brace.
+    pub(crate) fn body(&self, form: &Form, mode: Mode, seen: Seen) -> Bytes {
         let write = || match seen {
             Seen::AsIs => write(&self.change, mode, self.object()),
             Seen::Entered | Seen::Left => write(&self.change(seen), mode, self.object()),
         };
-        match self.forms.get(3 * mode_at + seen_at) {
+        match &form.0 {
             Some(form) => form.get_or_init(write).clone(),
-            None => write(),
+            None => self.usual.clone(),
         }
     }
 
     /// What a form takes, without writing it: about, where it is not the usual one.
     pub(crate) fn weight(&self, mode: Mode) -> usize {
-        let usual = self.body(Mode::Diff, Seen::AsIs).len();
+        let usual = self.usual.len();
         match mode {
             Mode::Full => usual + self.object().map_or(0, |object| object.size().1),
             Mode::Diff | Mode::Notify => usual,
@@ -194,7 +224,9 @@ impl Entry for Arc<News> {
         match &self.tale {
             Tale::Change(told) => {
                 let object = |object: &Option<Object>| object.as_ref().map_or(0, |object| object.size().0);
-                ITSELF + 2 * told.weight(Mode::Diff) + object(&told.old) + object(&told.new)
+                let objects = object(&told.old) + object(&told.new) + object(&told.told_last);
+                // The change, and what is written of it.
+                ITSELF + 2 * told.weight(Mode::Diff) + objects
             }
             Tale::Gap { reason, .. } => ITSELF + reason.len(),
             Tale::Begun => ITSELF,

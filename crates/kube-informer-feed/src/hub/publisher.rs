@@ -12,10 +12,10 @@ use crate::journal::Cursor;
 
 /// Tells what changes of one resource; made by [`Hub::publisher`]. A clone tells of the same resource.
 ///
-/// Those who subscribe begin with what is known here: objects that were given to [`known`](Self::known) or
-/// [`publish`](Self::publish) as they were then, and others as the informer has them when somebody first asks. So a
-/// publisher that compares with what it knew itself tells the hub of that, too: else, a change on its way when somebody
-/// subscribes may be part of what that one begins with.
+/// Those who subscribe begin with what is known here, and with nothing else: objects that were given to
+/// [`known`](Self::known) or [`publish`](Self::publish), as they were then. What the informer has is not looked at: it is
+/// ahead of what was told. So a publisher gives what it begins with to `known`, and says with [`begun`](Self::begun) that
+/// this was all. Until then, whoever subscribes waits.
 ///
 /// Changes of one object are told in the order in which this is called.
 #[derive(Clone)]
@@ -52,6 +52,12 @@ impl Publisher {
         if let Some(topic) = self.hub.inner.core().topics.get_mut(&self.topic) {
             topic.know(Known::Is(object.cast()));
         }
+    }
+
+    /// All that there is at the beginning was given to [`known`](Self::known): those who wait for it are told, and from now
+    /// on, changes are. Said again, it is nothing.
+    pub fn begun(&self) {
+        self.hub.inner.core().begin(self.topic);
     }
 
     /// Tells a change: from what, where it is known, to what, where it is there still. Gives its place.

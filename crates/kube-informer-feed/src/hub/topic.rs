@@ -24,8 +24,6 @@ pub(crate) struct Topic {
     pub(super) informer: Informer,
     /// Whether it is never given up.
     pub(super) wanted: bool,
-    /// Whether somebody else says what changes.
-    pub(super) is_published: bool,
     known: BTreeMap<ObjectKey, Object>,
     /// What is known, as it was asked for last.
     snapshot: Option<Arc<[Object]>>,
@@ -42,13 +40,12 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    pub(super) fn new(id: TopicId, informer: Informer, wanted: bool, is_published: bool) -> Self {
+    pub(super) fn new(id: TopicId, informer: Informer, wanted: bool) -> Self {
         Self {
             id,
             gvr: gvr(informer.resource()),
             informer,
             wanted,
-            is_published,
             known: BTreeMap::new(),
             snapshot: None,
             since: None,
@@ -85,16 +82,6 @@ impl Topic {
 
     /// What is known, in the order of keys. Those who ask at the same time share it.
     pub(super) fn snapshot(&mut self) -> Arc<[Object]> {
-        if self.is_published {
-            // Objects that were never told of are as they are: from now on, they are known.
-            for object in self.informer.list() {
-                let key = object.key().to_key();
-                if let std::collections::btree_map::Entry::Vacant(place) = self.known.entry(key) {
-                    place.insert(object);
-                    self.snapshot = None;
-                }
-            }
-        }
         let known = &self.known;
         Arc::clone(self.snapshot.get_or_insert_with(|| known.values().cloned().collect()))
     }

@@ -12,6 +12,7 @@ use axum::extract::ws::{CloseFrame, Message as Frame, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::{Sink, Stream};
 use tokio::sync::watch;
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
 use super::Phase;
@@ -141,6 +142,8 @@ impl Connection {
         let mut phase = self.phase.clone();
         let mut goodbye_by: Option<Instant> = None;
         loop {
+            // Where there is always something to send, others have their turn all the same.
+            consume_budget().await;
             self.fold();
             let closing = self.link.session().outbox.closing();
             if let Some(closing) = closing {
@@ -315,7 +318,12 @@ impl Connection {
             self.unflushed = true;
             return Ok(());
         }
-        let Some(outgoing) = self.link.session().pop() else { return Ok(()) };
+        let outgoing = {
+            let mut session = self.link.session();
+            // Where much is to be passed over, the hub gets in between.
+            if session.advance() { session.pop() } else { None }
+        };
+        let Some(outgoing) = outgoing else { return Ok(()) };
         let text = outgoing.text();
         self.place.hub.metrics().sent(1, text.len() as u64);
         // It was text.

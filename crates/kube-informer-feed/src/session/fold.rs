@@ -1,14 +1,15 @@
 //! Changes of one object that wait become one.
 //!
 //! The first of them keeps its place: nothing that waits is overtaken, and cursors go up. What begins in between, as a
-//! snapshot, is not crossed: what comes after it is not part of it.
+//! snapshot, is not crossed: what comes after it is not part of it. Nor is another message about the same object to one of
+//! the same subscriptions: each subscription is told of an object in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::outbox::{Item, Kind, Merged, Pending};
 use crate::change::Change;
-use crate::hub::news::{self, Tale};
+use crate::hub::news::{self, Form, Tale};
 use crate::message::{Mode, Slow};
 
 /// What is being folded.
@@ -31,7 +32,7 @@ impl Fold {
     /// Does the work.
     pub(crate) fn run(mut self) -> Self {
         let mut kept: VecDeque<Item> = VecDeque::with_capacity(self.items.len());
-        let mut places: HashMap<(String, Arc<str>, Mode), usize> = HashMap::new();
+        let mut places = Places::default();
         for item in self.items.drain(..) {
             let Kind::News(pending) = &item.kind else {
                 if !matches!(item.kind, Kind::Text { .. }) {
@@ -45,24 +46,77 @@ impl Fold {
                 kept.push_back(item);
                 continue;
             };
-            if pending.slow != Slow::Coalesce {
-                kept.push_back(item);
+            let uid = told.change.obj.uid.as_str();
+            let folds = pending.slow == Slow::Coalesce;
+            let earlier = places.get(uid, pending).filter(|_| folds).and_then(|at| kept.get_mut(at));
+            if earlier.is_some_and(|earlier| earlier.absorb(pending)) {
+                self.folded += 1;
                 continue;
             }
-            let place = (told.change.obj.uid.clone(), Arc::clone(&pending.label), pending.mode);
-            let earlier = places.get(&place).and_then(|at| kept.get_mut(*at));
-            match earlier.map(|earlier| earlier.absorb(pending)) {
-                Some(true) => self.folded += 1,
-                _ => {
-                    places.insert(place, kept.len());
-                    kept.push_back(item);
-                }
+            // What comes later must not overtake this one.
+            places.forget(uid, &pending.label);
+            if folds {
+                places.note(uid, pending, kept.len());
             }
+            kept.push_back(item);
         }
         self.items = kept;
         self.after = self.items.iter().map(|item| item.bytes).sum();
         self
     }
+}
+
+/// Where changes are that others can become part of.
+#[derive(Debug, Default)]
+struct Places {
+    by_uid: HashMap<String, Vec<Place>>,
+    /// The names in labels, each read once.
+    names: HashMap<Arc<str>, Arc<[String]>>,
+}
+
+#[derive(Debug)]
+struct Place {
+    label: Arc<str>,
+    mode: Mode,
+    at: usize,
+}
+
+impl Places {
+    fn clear(&mut self) {
+        self.by_uid.clear();
+    }
+
+    fn get(&self, uid: &str, pending: &Pending) -> Option<usize> {
+        let is_it = |place: &&Place| place.label == pending.label && place.mode == pending.mode;
+        self.by_uid.get(uid)?.iter().find(is_it).map(|place| place.at)
+    }
+
+    fn note(&mut self, uid: &str, pending: &Pending, at: usize) {
+        let place = Place { label: Arc::clone(&pending.label), mode: pending.mode, at };
+        match self.by_uid.get_mut(uid) {
+            Some(places) => places.push(place),
+            None => _ = self.by_uid.insert(uid.to_owned(), vec![place]),
+        }
+    }
+
+    /// Nothing becomes part of earlier changes of an object that went to one of these subscriptions.
+    fn forget(&mut self, uid: &str, label: &Arc<str>) {
+        let Some(places) = self.by_uid.get_mut(uid) else { return };
+        let names = &mut self.names;
+        places.retain(|place| {
+            place.label != *label && {
+                let ours = read(names, label);
+                !read(names, &place.label).iter().any(|name| ours.contains(name))
+            }
+        });
+    }
+}
+
+/// The names in a label.
+fn read(known: &mut HashMap<Arc<str>, Arc<[String]>>, label: &Arc<str>) -> Arc<[String]> {
+    // It was written here: it can be read.
+    let names = known.entry(Arc::clone(label));
+    Arc::clone(names.or_insert_with(|| serde_json::from_str::<Vec<String>>(label).unwrap_or_default().into()))
 }
 
 impl Item {
@@ -88,6 +142,8 @@ impl Item {
         };
         let weight = news::write(&change, Mode::Diff, None).len();
         self.bytes = weight + if earlier.mode == Mode::Full { object } else { 0 } + 96;
+        // What was written of it alone is not sent.
+        earlier.form = Form::default();
         earlier.merged = Some(Box::new(Merged { change, last: Arc::clone(last_news) }));
         true
     }

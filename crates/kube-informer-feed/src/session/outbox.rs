@@ -10,7 +10,7 @@ use super::fold::Fold;
 use super::outgoing::Outgoing;
 use super::{Beginning, Subscription};
 use crate::change::Change;
-use crate::hub::news::{Filter, News, Seen, Tale};
+use crate::hub::news::{Filter, Form, News, Seen, Tale};
 use crate::journal::Cursor;
 use crate::message::{Bookmark, Bye, ErrMessage, Gap, Message, Mode, Slow, SnapBegin, SnapEnd, close};
 
@@ -83,6 +83,7 @@ pub(crate) struct Pending {
     pub(crate) slow: Slow,
     /// Whom it is for: a list of names, as JSON.
     pub(crate) label: Arc<str>,
+    pub(crate) form: Form,
     pub(crate) merged: Option<Box<Merged>>,
 }
 
@@ -125,9 +126,13 @@ pub(super) struct Replay {
 /// What an item takes beside its text.
 const ITSELF: usize = 96;
 
+/// What is looked at in one turn: whoever tells waits for that.
+const AT_ONCE: usize = 256;
+
 impl Pending {
     pub(super) fn gap(news: Arc<News>, label: Arc<str>) -> Self {
-        Self { news, seen: Seen::AsIs, mode: Mode::Diff, slow: Slow::Close, label, merged: None }
+        let (seen, mode, slow) = (Seen::AsIs, Mode::Diff, Slow::Close);
+        Self { news, seen, mode, slow, label, form: Form::default(), merged: None }
     }
 }
 
@@ -288,6 +293,24 @@ impl Outbox {
             }
             stays
         });
+        self.relax();
+    }
+
+    /// What could not be folded was sent: what waits now is something else.
+    fn relax(&mut self) {
+        if self.bytes <= self.budget / 2 {
+            self.fold_above = self.budget / 2;
+        }
+    }
+
+    /// Passes over what the first that waits does not select, so much and no more. Whether the next is found at once, then:
+    /// else, others have their turn before this is called again.
+    pub(super) fn advance(&mut self) -> bool {
+        match self.items.front_mut().map(|item| &mut item.kind) {
+            Some(Kind::Snapshot(snapshot)) => snapshot.advance(),
+            Some(Kind::Replay(replay)) => replay.advance(),
+            Some(Kind::Text { .. } | Kind::News(_)) | None => true,
+        }
     }
 
     /// The next that is to be sent.
@@ -302,6 +325,7 @@ impl Outbox {
         }
         let item = self.items.pop_front()?;
         self.bytes = self.bytes.saturating_sub(item.bytes);
+        self.relax();
         Some(match item.kind {
             Kind::Text { text, cursor } => {
                 self.sent = cursor.or(self.sent);
@@ -381,6 +405,17 @@ impl Waiting {
 }
 
 impl Snapshot {
+    fn advance(&mut self) -> bool {
+        let Some(next) = &mut self.next else { return true };
+        for _ in 0..AT_ONCE {
+            match self.objects.get(*next) {
+                Some(object) if !self.filter.meets(object) => *next += 1,
+                _ => return true,
+            }
+        }
+        false
+    }
+
     fn next(&mut self) -> Option<Outgoing> {
         let Some(next) = &mut self.next else {
             self.next = Some(0);
@@ -403,17 +438,36 @@ impl Snapshot {
 }
 
 impl Replay {
+    fn advance(&mut self) -> bool {
+        for _ in 0..AT_ONCE {
+            let is_seen = match self.news.front().map(|news| &news.tale) {
+                Some(Tale::Change(told)) => told.seen_by(&self.filter).is_some(),
+                Some(Tale::Begun) => false,
+                Some(Tale::Gap { .. }) | None => true,
+            };
+            if is_seen {
+                return true;
+            }
+            if let Some(passed) = self.news.pop_front() {
+                self.at = passed.cursor;
+            }
+        }
+        false
+    }
+
     fn next(&mut self) -> Option<Outgoing> {
         while let Some(news) = self.news.pop_front() {
             self.at = news.cursor;
             let seen = match &news.tale {
-                Tale::Change(told) => told.seen_by(&self.filter),
-                Tale::Gap { .. } => Some(Seen::AsIs),
+                Tale::Change(told) => {
+                    told.seen_by(&self.filter).map(|seen| (seen, told.form(self.mode, seen)))
+                }
+                Tale::Gap { .. } => Some((Seen::AsIs, Form::default())),
                 Tale::Begun => None,
             };
-            if let Some(seen) = seen {
+            if let Some((seen, form)) = seen {
                 let (mode, slow, label) = (self.mode, self.slow, Arc::clone(&self.label));
-                return Some(Outgoing::News(Pending { news, seen, mode, slow, label, merged: None }));
+                return Some(Outgoing::News(Pending { news, seen, mode, slow, label, form, merged: None }));
             }
         }
         None

@@ -50,7 +50,7 @@ impl Pending {
             // It is told to nobody.
             (Tale::Begun, _) => Message::Bookmark(Bookmark { cursor }).text(),
             (Tale::Change(told), None) => {
-                news::message(cursor, &self.label, &told.body(self.mode, self.seen))
+                news::message(cursor, &self.label, &told.body(&self.form, self.mode, self.seen))
             }
             (Tale::Change(_), Some(merged)) => {
                 let object = match &merged.last.tale {

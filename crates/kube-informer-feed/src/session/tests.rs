@@ -12,6 +12,9 @@ use crate::hub::news::Told;
 use crate::journal::{Bounds, Journal};
 use crate::message::{Bye, close};
 
+// Several subscriptions that see the same.
+mod overlap;
+
 const TOPIC: TopicId = TopicId(1);
 const GVR: &str = "v1/configmaps";
 
@@ -178,6 +181,36 @@ fn changes_of_one_object_become_one_above_half_of_the_budget() {
 }
 
 #[test]
+fn what_could_not_be_folded_once_does_not_keep_others_from_it() {
+    const BUDGET: usize = 40_000;
+    let mut teller = Teller::new();
+    let mut session = teller.session(BUDGET, teller.snapshot(), "", Slow::Coalesce);
+    let mut replay = Replay::default();
+    replay.read(&mut session, 100);
+    // Each is another object.
+    let mut at = 0;
+    while session.outbox.bytes() < BUDGET / 8 * 7 {
+        at += 1;
+        let news = teller.put(at, "web", "0");
+        session.news(&news);
+        assert_eq!(fold(&mut session), 0);
+    }
+    replay.read(&mut session, usize::MAX);
+    // All of one object: they fold as soon as it is half.
+    let before = teller.put(0, "web", "0");
+    session.news(&before);
+    let mut value = 0;
+    while session.outbox.bytes() <= BUDGET / 2 {
+        value += 1;
+        let news = teller.put(0, "web", &value.to_string());
+        session.news(&news);
+    }
+    assert!(fold(&mut session) > 0);
+    replay.read(&mut session, usize::MAX);
+    assert_eq!(replay.values, teller.values(""));
+}
+
+#[test]
 fn below_half_of_the_budget_every_change_is_told() {
     let mut teller = Teller::new();
     let mut session = teller.session(1 << 20, teller.snapshot(), "", Slow::Coalesce);
@@ -262,6 +295,51 @@ fn a_snapshot_does_not_count_however_large() {
     let mut replay = Replay::default();
     replay.read(&mut session, 10_000);
     assert_eq!(replay.values, teller.values(""));
+}
+
+#[test]
+fn a_whole_object_is_written_once_for_all_who_wait_and_not_kept_after_that() {
+    let mut teller = Teller::new();
+    let mut sessions = [0, 1].map(|_| teller.session(1 << 20, Beginning::Now, "", Slow::Coalesce));
+    let news = teller.put(0, "web", "0");
+    let Tale::Change(told) = &news.tale else { panic!("{news:?}") };
+    for session in &mut sessions {
+        while session.pop().is_some() {}
+        session.news(&news);
+    }
+    let body = |pending: &Outgoing| match pending {
+        Outgoing::News(pending) => told.body(&pending.form, pending.mode, pending.seen),
+        other => panic!("{other:?}"),
+    };
+    let sent = sessions.each_mut().map(|session| session.pop().unwrap());
+    let bodies = sent.each_ref().map(body);
+    // The same bytes, and not others like them.
+    assert_eq!(bodies[0].as_ptr(), bodies[1].as_ptr());
+    let [mine, other] = bodies;
+    drop((sent, other));
+    assert!(mine.is_unique(), "nobody else has it");
+}
+
+#[test]
+fn what_is_not_selected_is_passed_over_a_little_at_a_time() {
+    let mut teller = Teller::new();
+    (0..1_000).for_each(|at| _ = teller.put(at, "api", "0"));
+    teller.put(1_000, "web", "1");
+    let all = teller.journal.since(teller.journal.oldest()).unwrap().cloned().collect();
+    for beginning in [teller.snapshot(), Beginning::Replay(all)] {
+        let is_snapshot = matches!(beginning, Beginning::Snapshot(_));
+        let mut session = teller.session(1 << 20, beginning, "app=web", Slow::Close);
+        let mut replay = Replay { again: true, ..Replay::default() };
+        replay.read(&mut session, usize::from(is_snapshot));
+        let turns = std::iter::from_fn(|| (!session.advance()).then_some(())).count();
+        assert_eq!(turns, 3);
+        // Nothing was passed over that is selected.
+        replay.read(&mut session, 1);
+        assert_eq!(replay.values, teller.values("app=web"));
+        assert!(session.advance());
+        replay.read(&mut session, 10);
+        assert_eq!(replay.cursor, Some(teller.journal.last()));
+    }
 }
 
 #[test]

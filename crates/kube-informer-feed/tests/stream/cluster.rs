@@ -205,6 +205,7 @@ async fn a_publisher_tells_what_it_computed_and_snapshots_are_what_it_told() -> 
     factory.synced(SOON).await?;
     let first = informer.get("test", "a").unwrap();
     publisher.known(&first);
+    publisher.begun();
 
     let mut client = Client::plain(&server.url()).await?;
     assert_eq!(client.hello.resources, ["v1/configmaps"]);
@@ -239,6 +240,45 @@ async fn a_publisher_tells_what_it_computed_and_snapshots_are_what_it_told() -> 
 }
 
 #[tokio::test]
+async fn a_deletion_is_told_to_those_who_were_told_of_the_object_whatever_its_last_labels() -> Result<()> {
+    let place = Place::embedded().await?;
+    place.add("a", "web", "1").await?;
+    let factory = place.factory().await?;
+    let hub = Hub::builder(factory.clone()).start().await?;
+    let informer = factory.informer::<ConfigMap>(Scope::namespace("test"));
+    let publisher = hub.publisher(&informer);
+    let server = Server::builder(hub.clone()).start().await?;
+    factory.start();
+    factory.synced(SOON).await?;
+    let first = informer.get("test", "a").unwrap();
+    publisher.known(&first);
+    publisher.begun();
+    let mut web = Client::speaking(&server.url()).await?;
+    web.sub("web", json!({ "labels": "app=web" })).await?;
+    web.snapshot("web").await?;
+    let mut api = Client::speaking(&server.url()).await?;
+    api.sub("api", json!({ "labels": "app=api" })).await?;
+    api.snapshot("api").await?;
+
+    // Another label, and the end: only the end is told.
+    place.label("a", "api").await?;
+    let last = eventually("the cache has it", SOON, async || {
+        informer.get("test", "a").filter(|object| object.version() != first.version())
+    })
+    .await;
+    place.remove("a").await?;
+    place.add("b", "api", "1").await?;
+    let other = eventually("the cache has it", SOON, async || informer.get("test", "b")).await;
+    publisher.publish(Change::deleted(&last, true)?, Some(&last), None);
+    publisher.publish(Change::added(&other)?, None, Some(&other));
+    let told = web.change().await?.change;
+    assert_eq!((told.what, told.obj.name.as_str()), (What::Deleted, "a"));
+    let told = api.change().await?.change;
+    assert_eq!((told.what, told.obj.name.as_str()), (What::Added, "b"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn who_was_told_by_the_hub_comes_again_when_a_publisher_takes_over() -> Result<()> {
     let feed = Place::embedded().await?.feed().await?;
     let mut client = feed.client().await?;
@@ -247,6 +287,7 @@ async fn who_was_told_by_the_hub_comes_again_when_a_publisher_takes_over() -> Re
     let informer = feed.hub.factory().informer::<ConfigMap>(Scope::namespace("test"));
     let publisher = feed.hub.publisher(&informer);
     assert_eq!(client.end().await?, Some(1001));
+    publisher.begun();
     feed.live("v1/configmaps").await;
     let mut client = feed.client().await?;
     client.sub("s", json!({})).await?;

@@ -7,6 +7,7 @@ mod client;
 mod harness;
 
 // Snapshots, changes, selectors, resuming.
+mod published;
 mod resume;
 mod subscribing;
 
