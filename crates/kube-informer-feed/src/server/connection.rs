@@ -101,11 +101,18 @@ impl Connection {
         }
         tracing::debug!(peer = %self.peer, everything, "connected");
         let mut over = self.phase.clone();
-        let end = tokio::select! {
-            end = self.serve() => end,
-            _ = over.wait_for(|phase| *phase == Phase::Over) => End::Gone(CloseReason::Shutdown),
+        let is_cut = tokio::select! {
+            () = self.live() => false,
+            _ = over.wait_for(|phase| *phase == Phase::Over) => true,
         };
-        match end {
+        if is_cut && self.reason == CloseReason::Broken {
+            self.reason = CloseReason::Shutdown;
+        }
+    }
+
+    /// Serves, and says goodbye.
+    async fn live(&mut self) {
+        match self.serve().await {
             End::Gone(reason) => self.reason = reason,
             End::Answer => {
                 self.reason = CloseReason::Client;
