@@ -270,6 +270,10 @@ impl Connection {
     /// A frame cannot be read: what comes after it means nothing.
     fn unreadable(&mut self, error: &axum::Error) -> Option<End> {
         let text = error.to_string();
+        if text.contains("without closing handshake") {
+            // It went without a word, as programs do that are ended.
+            return Some(End::Gone(CloseReason::Client));
+        }
         let (code, status) = if text.contains("too long") || text.contains("too big") {
             (close::TOO_LARGE, 413)
         } else if text.to_ascii_lowercase().contains("utf-8") {
