@@ -48,6 +48,12 @@ struct Deployments {
     /// Clients must know the token in this file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// A name by which clients may call this server, beside localhost and addresses; can be given several times
+    #[arg(long = "allow-host", value_name = "NAME", value_parser = host)]
+    allow_hosts: Vec<String>,
+    /// A site whose pages may connect, with its scheme: `https://dash.example.com`; can be given several times
+    #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = origin)]
+    allow_origins: Vec<String>,
     /// The kubeconfig to use, instead of the one that kubectl takes
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -72,6 +78,37 @@ fn namespace(text: &str) -> Result<String, String> {
         text if text.bytes().all(fits) => Ok(text.to_owned()),
         _ => Err("is no name of a namespace: small letters, digits and - only".to_owned()),
     }
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        text if text.bytes().all(fits) => Ok(text.to_owned()),
+        _ => Err("is no name of a host: give it alone, as feed.example.com".to_owned()),
+    }
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let is_site =
+        |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    match text.split_once("://") {
+        Some((scheme, rest)) if !scheme.is_empty() && is_site(rest) => Ok(text.to_owned()),
+        _ => {
+            Err("is no origin: give scheme and host, without a path, as https://dash.example.com".to_owned())
+        }
+    }
+}
+
+/// What to connect to, where the address that is listened on is none to connect to.
+fn hint(address: SocketAddr, hosts: &[String]) -> Option<String> {
+    let ip = address.ip();
+    let names = match hosts {
+        [] => "; to call it by a name, give --allow-host NAME".to_owned(),
+        hosts => format!(", or to {}", hosts.join(", ")),
+    };
+    ip.is_unspecified()
+        .then(|| format!("{ip} is every address of this machine: connect to one of them{names}\n"))
 }
 
 fn workers(text: &str) -> Result<usize, String> {
@@ -103,8 +140,15 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     if let Some(file) = args.token_file {
         server = server.token_file(file);
     }
+    for host in &args.allow_hosts {
+        server = server.allow_host(host);
+    }
+    for origin in args.allow_origins {
+        server = server.allow_origin(origin);
+    }
     let server = server.start().await?;
-    let intro = format!("changes of Deployments on {}\nCtrl-C ends it\n", server.url());
+    let hint = hint(server.address(), &args.allow_hosts).unwrap_or_default();
+    let intro = format!("changes of Deployments on {}\n{hint}Ctrl-C ends it\n", server.url());
     let printer = Printer::start(intro)?;
 
     let (lines, all) = (printer.lines(), args.all);
@@ -180,6 +224,8 @@ fn line(reported: &Reported) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
     use super::*;
 
     #[test]
@@ -190,6 +236,44 @@ mod tests {
         }
         assert_eq!(scope(Vec::new()), Scope::All);
         assert_eq!(scope(vec!["b".to_owned(), "a".to_owned()]), Scope::namespaces(["a", "b"]));
+    }
+
+    fn parsed(args: &[&str]) -> Result<Deployments, clap::Error> {
+        let command = Deployments::augment_args(clap::Command::new("deployments").no_binary_name(true));
+        Deployments::from_arg_matches(&command.try_get_matches_from(args)?)
+    }
+
+    #[test]
+    fn names_and_sites_can_be_allowed_several_times() {
+        let args = parsed(&[
+            "--allow-host",
+            "feed.example.com",
+            "--allow-host=feed:8080",
+            "--allow-origin",
+            "https://dash.example.com",
+            "--allow-origin=http://localhost:3000",
+        ]);
+        let args = args.unwrap();
+        assert_eq!(args.allow_hosts, ["feed.example.com", "feed:8080"]);
+        assert_eq!(args.allow_origins, ["https://dash.example.com", "http://localhost:3000"]);
+        for wrong in ["", "https://feed", "a/b", "a b"] {
+            assert!(parsed(&["--allow-host", wrong]).is_err(), "{wrong}");
+        }
+        for wrong in ["", "dash.example.com", "https://", "https://a/b", "://a"] {
+            assert!(parsed(&["--allow-origin", wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn who_listens_everywhere_is_told_what_to_connect_to() {
+        let said = |address: &str, hosts: &[&str]| {
+            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+            hint(address.parse().unwrap(), &hosts)
+        };
+        assert_eq!(said("127.0.0.1:80", &[]), None);
+        assert!(said("0.0.0.0:80", &[]).unwrap().contains("--allow-host"));
+        let named = said("[::]:80", &["feed.example.com"]).unwrap();
+        assert!(named.starts_with(":: is every address") && named.contains("feed.example.com"), "{named}");
     }
 
     #[test]

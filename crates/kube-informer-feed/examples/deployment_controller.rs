@@ -28,14 +28,29 @@ async fn main() -> Result<()> {
         println!("{}", reported.change);
         publisher.publish(reported.change, reported.old.as_ref(), reported.new.as_ref());
     };
-    let interrupted = async {
-        if let Err(error) = tokio::signal::ctrl_c().await {
-            eprintln!("Ctrl-C does not work here: {error}");
-        }
-    };
-    let ended = controller.run(tell, interrupted).await;
+    let ended = controller.run(tell, interrupted()).await;
     println!("{} changes were told", ended.reported);
     server.shutdown(Duration::from_secs(5)).await;
     factory.shutdown().await;
     Ok(())
+}
+
+/// Ctrl-C, or SIGTERM, with which a cluster ends what runs in it.
+async fn interrupted() {
+    let told_to_end = async {
+        #[cfg(unix)]
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut terminate) => return terminate.recv().await,
+            Err(error) => eprintln!("SIGTERM does not work here: {error}"),
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => {
+            if let Err(error) = pressed {
+                eprintln!("Ctrl-C does not work here: {error}");
+            }
+        }
+        _ = told_to_end => {}
+    }
 }

@@ -11,9 +11,6 @@ use crate::journal::Cursor;
 use crate::message::{ErrMessage, Message, Sub};
 use crate::session::{Beginning, Subscription};
 
-/// Namespaces that one subscription may name.
-const NAMESPACES: usize = 1_000;
-
 impl Hub {
     /// Subscribes a connection. What is to be said about that is put into its outbox.
     ///
@@ -36,12 +33,6 @@ impl Hub {
                     format!("{most} subscriptions are allowed per connection; end one with unsub"),
                 ));
             }
-        }
-        if sub.ns.len() > NAMESPACES {
-            return Err(refuse(
-                400,
-                format!("{NAMESPACES} namespaces are allowed in one subscription; name none for all"),
-            ));
         }
         let selector: Selector =
             sub.labels.parse().map_err(|error| refuse(400, format!("labels: {error}")))?;

@@ -34,7 +34,7 @@ pub struct Sub {
     pub id: String,
     /// `apps/v1/deployments`, `v1/pods`, or a name as `kubectl` takes it: `deploy`, `deployments.apps`.
     pub gvr: String,
-    /// Only objects of these namespaces; none named are all.
+    /// Only objects of these namespaces, at most 1,000; none named are all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ns: Vec<String>,
     /// Only objects whose labels meet a selector.
@@ -95,6 +95,9 @@ fn yes() -> bool {
 
 /// The longest name of a subscription.
 const LONGEST_ID: usize = 64;
+
+/// Namespaces that one subscription may name.
+const NAMESPACES: usize = 1_000;
 
 impl Sub {
     /// A subscription to everything of a resource, with a snapshot.
@@ -157,9 +160,20 @@ impl Request {
             Self::Sub(Sub { id, .. }) | Self::Unsub(Unsub { id }) => id,
         };
         match id.chars().count() {
-            1..=LONGEST_ID => Ok(()),
-            0 => Err(refused(None, "id is empty: give the subscription a name")),
-            count => Err(refused(None, format!("id has {count} characters; {LONGEST_ID} are allowed"))),
+            1..=LONGEST_ID => {}
+            0 => return Err(refused(None, "id is empty: give the subscription a name")),
+            count => {
+                return Err(refused(None, format!("id has {count} characters; {LONGEST_ID} are allowed")));
+            }
+        }
+        match self {
+            Self::Sub(sub) if sub.ns.len() > NAMESPACES => {
+                let count = sub.ns.len();
+                let message =
+                    format!("ns names {count} namespaces; {NAMESPACES} are allowed; name none for all");
+                Err(refused(Some(id), message))
+            }
+            Self::Sub(_) | Self::Unsub(_) => Ok(()),
         }
     }
 }

@@ -87,3 +87,15 @@ fn the_examples_of_the_document_are_what_is_spoken() {
     ];
     assert_eq!(ops.iter().map(String::as_str).collect::<Vec<_>>(), all);
 }
+
+#[test]
+fn a_subscription_names_so_many_namespaces_and_not_more() {
+    let request = |count: usize| {
+        let ns: Vec<String> = (0..count).map(|at| format!("n{at}")).collect();
+        Request::read(&serde_json::json!({ "op": "sub", "id": "s", "gvr": "pods", "ns": ns }).to_string())
+    };
+    assert!(request(1_000).is_ok());
+    let error = request(1_001).unwrap_err();
+    assert_eq!((error.code, error.sub.as_deref()), (400, Some("s")));
+    assert!(error.message.contains("1001 namespaces; 1000 are allowed"), "{error}");
+}

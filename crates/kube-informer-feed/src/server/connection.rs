@@ -101,11 +101,18 @@ impl Connection {
         }
         tracing::debug!(peer = %self.peer, everything, "connected");
         let mut over = self.phase.clone();
-        let end = tokio::select! {
-            end = self.serve() => end,
-            _ = over.wait_for(|phase| *phase == Phase::Over) => End::Gone(CloseReason::Shutdown),
+        let is_cut = tokio::select! {
+            () = self.live() => false,
+            _ = over.wait_for(|phase| *phase == Phase::Over) => true,
         };
-        match end {
+        if is_cut && self.reason == CloseReason::Broken {
+            self.reason = CloseReason::Shutdown;
+        }
+    }
+
+    /// Serves, and says goodbye.
+    async fn live(&mut self) {
+        match self.serve().await {
             End::Gone(reason) => self.reason = reason,
             End::Answer => {
                 self.reason = CloseReason::Client;
@@ -263,6 +270,10 @@ impl Connection {
     /// A frame cannot be read: what comes after it means nothing.
     fn unreadable(&mut self, error: &axum::Error) -> Option<End> {
         let text = error.to_string();
+        if text.contains("without closing handshake") {
+            // It went without a word, as programs do that are ended.
+            return Some(End::Gone(CloseReason::Client));
+        }
         let (code, status) = if text.contains("too long") || text.contains("too big") {
             (close::TOO_LARGE, 413)
         } else if text.to_ascii_lowercase().contains("utf-8") {

@@ -95,6 +95,29 @@ async fn the_example_tells_everyone_who_is_connected(place: Place) -> Result<()>
     Ok(())
 }
 
+/// As a cluster ends what runs in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_ends_in_order_when_it_is_terminated() -> Result<()> {
+    let place = Place::embedded().await?;
+    let (mut example, url) = block_in_place(|| {
+        let mut example = Example::run(&place);
+        let line = example.line("connect to ws://");
+        (example, line.trim().trim_start_matches("connect to ").to_owned())
+    });
+    let (mut socket, _) = tokio_tungstenite::connect_async(&url).await?;
+    // It runs: whoever waited was told what there is.
+    tokio::time::timeout(SOON, heard(&mut socket, |message| message["op"] == "snap.end")).await?;
+    let id = example.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status()?.success());
+    tokio::time::timeout(SOON, heard(&mut socket, |message| message["op"] == "bye")).await?;
+    while socket.next().await.is_some_and(|message| message.is_ok()) {}
+    block_in_place(|| {
+        example.line("changes were told");
+        assert!(example.child.wait().unwrap().success());
+    });
+    Ok(())
+}
+
 async fn heard<S>(socket: &mut S, wanted: impl Fn(&Value) -> bool) -> Value
 where
     S: StreamExt<Item = Result<Message, tokio_tungstenite::tungstenite::Error>> + Unpin,

@@ -147,5 +147,8 @@ async fn a_client_that_goes_away_leaves_nothing_behind() -> Result<()> {
         assert_eq!(feed.metric("kube_informer_feed_subscriptions").await?, 0.0);
         assert_eq!(feed.hub.topics()[0].links, 0);
     }
+    // With a word or without, it was the client who went, and nothing was wrong.
+    assert_eq!(feed.metric("kube_informer_feed_closes_total{reason=\"client\"}").await?, 2.0);
+    assert_eq!(feed.metric("kube_informer_feed_errors_total").await?, 0.0);
     Ok(())
 }

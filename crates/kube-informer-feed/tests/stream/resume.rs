@@ -109,6 +109,18 @@ async fn bookmarks_say_where_the_server_is() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_client_that_does_not_answer_a_goodbye_does_not_hold_up_a_shutdown() -> Result<()> {
+    let long = SOON * 60;
+    let feed = Place::embedded().await?.feed_with(|hub| hub, |server| server.goodbye(long)).await?;
+    let silent = feed.client().await?;
+    let ended = feed.server.shutdown(Duration::from_millis(200));
+    let all_answered = tokio::time::timeout(SOON, ended).await?;
+    assert!(!all_answered);
+    drop(silent);
+    Ok(())
+}
+
 async fn at_shutdown_everyone_is_told_from_where_to_go_on(place: Place) -> Result<()> {
     place.add("a", "web", "0").await?;
     let feed = place.feed().await?;
