@@ -51,6 +51,9 @@ pub use crate::controller::gate::Gate;
 use crate::controller::{Added, Controller, Reconciler, Report, RunError};
 use crate::factory::{Factory, Shutdown};
 
+/// How long it may take to give back what was lost and won again.
+const TO_ABDICATE: Duration = Duration::from_secs(5);
+
 /// Runs controllers. See the [module](self).
 #[must_use = "nothing happens until `run` is called"]
 pub struct Runner {
@@ -124,6 +127,10 @@ impl Runner {
     /// is dropped at once, and [`run`](Self::run) returns [`RunError::LeadershipLost`]. Controllers that run
     /// [everywhere](Controller::everywhere) do not care.
     ///
+    /// Leadership that was lost is not sought again: as soon as all have ended that need it, the candidacy ends, while others
+    /// may still be busy. If it has been won again meanwhile, the lease is given back, so that another one can lead.
+    /// [`shutdown`](crate::leader::Leadership::shutdown) afterwards tells what came of it.
+    ///
     /// ```no_run
     /// # use std::time::Duration;
     /// # use kube_informer::factory::Factory;
@@ -168,15 +175,19 @@ impl Runner {
             }
         }
         let (tell, told) = watch::channel(false);
+        let mut gated = 0_usize;
         let run = |Entry { engine, run }: Entry| {
             let gate = self.gate.clone().filter(|_| !engine.runs_everywhere());
-            run(told.clone(), gate)
+            let is_gated = gate.is_some();
+            gated += usize::from(is_gated);
+            let running = run(told.clone(), gate);
+            async move { (is_gated, running.await) }
         };
         let mut running: FuturesUnordered<_> = self.controllers.into_iter().map(run).collect();
         self.factory.start();
 
         let mut shutdown = pin!(shutdown);
-        let (mut controllers, mut failed) = (Vec::new(), None);
+        let (mut controllers, mut failed, mut is_lost) = (Vec::new(), None, false);
         loop {
             let ending = *tell.borrow();
             if ending && running.is_empty() {
@@ -184,13 +195,20 @@ impl Runner {
             }
             tokio::select! {
                 biased;
-                Some(ended) = running.next() => match ended {
-                    Ok(report) => controllers.push(report),
-                    Err(error) => {
-                        failed.get_or_insert(error);
-                        tell.send_replace(true);
+                Some((is_gated, ended)) = running.next() => {
+                    match ended {
+                        Ok(report) => controllers.push(report),
+                        Err(error) => {
+                            is_lost |= matches!(error, RunError::LeadershipLost { .. });
+                            failed.get_or_insert(error);
+                            tell.send_replace(true);
+                        }
                     }
-                },
+                    gated -= usize::from(is_gated);
+                    if let Some(gate) = self.gate.as_ref().filter(|_| is_lost && gated == 0) {
+                        gate.abdicate(TO_ABDICATE);
+                    }
+                }
                 () = &mut shutdown, if !ending => drop(tell.send_replace(true)),
             }
         }

@@ -1,5 +1,7 @@
 //! Whether this process may work.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
 
 use crate::leader::{Leadership, Lost};
@@ -37,6 +39,13 @@ impl Gate {
         match &self.leadership {
             Some(leadership) => leadership.ended(self.term).await,
             None => drop(self.open.wait_for(|open| !*open).await),
+        }
+    }
+
+    /// It was lost, and all work has ended: if that is leadership, another one shall have it, whatever is yet to end here.
+    pub(crate) fn abdicate(&self, deadline: Duration) {
+        if let Some(leadership) = &self.leadership {
+            leadership.end(deadline);
         }
     }
 

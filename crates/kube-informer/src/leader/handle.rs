@@ -204,17 +204,22 @@ impl Leadership {
     /// off](super::LeaderElection::release). All work that only a leader does must have ended. The deadline is for giving it
     /// back; of several calls, the first one's counts.
     pub async fn shutdown(&self, deadline: Duration) -> Ended {
+        self.end(deadline);
+        let mut ended = self.inner.ended.clone();
+        match ended.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone().unwrap_or(Ended::NotHeld),
+            Err(_) => Ended::Failed("the runtime was shut down".to_owned()),
+        }
+    }
+
+    /// The same, but nobody waits for it.
+    pub(crate) fn end(&self, deadline: Duration) {
         self.inner.end.send_if_modified(|end| {
             let now = Instant::now();
             let first = end.is_none();
             end.get_or_insert_with(|| now.checked_add(deadline).unwrap_or(now + LONGEST));
             first
         });
-        let mut ended = self.inner.ended.clone();
-        match ended.wait_for(Option::is_some).await {
-            Ok(ended) => ended.clone().unwrap_or(Ended::NotHeld),
-            Err(_) => Ended::Failed("the runtime was shut down".to_owned()),
-        }
     }
 }
 
@@ -249,12 +254,28 @@ impl Board {
     }
 }
 
-/// Leadership until then, of which nothing more is told as long as the other one is kept.
+/// Leadership until then, of which nothing more is told than what the other one is made to tell.
 #[cfg(test)]
-pub(crate) fn leads_until(until: Instant) -> (Leadership, Box<dyn std::any::Any + Send>) {
+pub(crate) fn leads_until(until: Instant) -> (Leadership, Teller) {
     let (leadership, board) = pair("test".into(), &Counted::default());
     board.show(Some(until), 1, None);
-    (leadership, Box::new(board))
+    (leadership, Teller(board))
+}
+
+#[cfg(test)]
+pub(crate) struct Teller(Board);
+
+#[cfg(test)]
+impl Teller {
+    /// It leads until then, for that time.
+    pub(crate) fn leads(&self, until: Instant, term: u64) {
+        self.0.show(Some(until), term, None);
+    }
+
+    /// Waits until the candidacy is to end.
+    pub(crate) async fn end(&mut self) -> Option<Instant> {
+        self.0.end().await
+    }
 }
 
 impl fmt::Debug for Leadership {

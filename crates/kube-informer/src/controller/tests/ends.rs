@@ -271,6 +271,29 @@ async fn a_worker_that_lost_leadership_takes_no_other_key_and_counts_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leadership_that_is_lost_is_left_to_others_while_those_that_do_not_need_it_are_busy() {
+    let mut pods = Hand::new(Scope::All);
+    let (_go, may) = watch::channel(false);
+    let ((one, mut heard, _), (two, mut also, _)) = (patient(may.clone()), patient(may));
+    let (leadership, mut teller) = crate::leader::leads_until(Instant::now() + Duration::from_secs(10));
+    let runner = Runner::new(&factory())
+        .controller(controller(&pods).name("leads").drain(10 * HOUR), one)
+        .controller(controller(&pods).name("everywhere").everywhere().drain(HOUR), two)
+        .when(&leadership);
+    let mut running = tokio::spawn(runner.run(std::future::pending()));
+    pods.list(&[("a", 1)], 1);
+    assert_eq!((heard.next().await, also.next().await), ("a@1".to_owned(), "a@1".to_owned()));
+    let begun = Instant::now();
+    // Lost, and won again at once.
+    teller.leads(begun + HOUR, 2);
+    timeout(AGES, teller.end()).await.expect("the candidacy is to end").unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert!(timeout(Duration::from_secs(60), &mut running).await.is_err(), "the other one is busy");
+    let error = running.await.unwrap().unwrap_err();
+    assert!(matches!(error, RunError::LeadershipLost { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn leadership_whose_keeper_is_gone_is_lost() {
     for leading in [false, true] {
         let mut pods = Hand::new(Scope::All);
