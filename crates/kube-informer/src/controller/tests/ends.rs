@@ -294,6 +294,25 @@ async fn leadership_that_is_lost_is_left_to_others_while_those_that_do_not_need_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gate_opens_for_a_new_term_though_nobody_told_that_the_last_one_was_over() {
+    let (leadership, teller) = crate::leader::leads_until(Instant::now() + Duration::from_secs(10));
+    // By the clock it is over; what is watched says that it leads, before and after.
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert!(*leadership.changes().borrow());
+    let mut gate = crate::runner::Gate::from(&leadership);
+    {
+        let mut opened = std::pin::pin!(gate.opened());
+        assert!(timeout(HOUR, &mut opened).await.is_err(), "it does not lead");
+        teller.leads(Instant::now() + HOUR, 2);
+        assert_eq!(timeout(HOUR, opened).await, Ok(Ok(())));
+    }
+    assert_eq!(gate.guard(async { 1 }).await, Ok(1));
+    teller.leads(Instant::now() + HOUR, 3);
+    assert_eq!(timeout(HOUR, gate.closed()).await, Ok(()));
+    assert!(gate.guard(async { 1 }).await.is_err(), "it opened for another term");
+}
+
+#[tokio::test(start_paused = true)]
 async fn leadership_whose_keeper_is_gone_is_lost() {
     for leading in [false, true] {
         let mut pods = Hand::new(Scope::All);
