@@ -66,6 +66,11 @@ impl Settings {
         if self.retry.is_zero() {
             return time("retry", self.retry, "it must be longer than nothing".to_owned());
         }
+        if self.retry >= self.renew {
+            // Nor can it be multiplied, whatever it is.
+            let must = format!("it must be shorter than renew ({:?}), to try once more", self.renew);
+            return time("retry", self.retry, must);
+        }
         let least = self.retry.mul_f64(JITTER);
         if self.renew <= least {
             let must = format!("it must be longer than {JITTER} times retry ({least:?}), to try once more");

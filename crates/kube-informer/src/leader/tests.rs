@@ -383,6 +383,7 @@ fn settings_that_make_no_sense_are_refused_with_what_they_should_be() {
         (Settings { lease: seconds(100_000), ..base() }, "lease is 100000s"),
         (Settings { renew: seconds(15), ..base() }, "renew is 15s, but it must be shorter than lease (15s)"),
         (Settings { retry: Duration::ZERO, ..base() }, "retry is 0ns"),
+        (Settings { retry: Duration::MAX, ..base() }, "but it must be shorter than renew (10s)"),
         (
             Settings { retry: seconds(9), ..base() },
             "renew is 10s, but it must be longer than 1.2 times retry",
