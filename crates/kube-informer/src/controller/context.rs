@@ -125,7 +125,7 @@ impl<K> Context<K> {
     /// # }
     /// ```
     pub fn wrote(&self, written: &Written) {
-        self.inner.writes.add(written);
+        self.inner.writes.add(&self.inner.engine, written);
     }
 
     /// How often it failed in a row before this.

@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, watch};
 
 use super::engine::Engine;
 use super::request::Request;
-use crate::informer::{CaughtUpError, Informer, Written};
+use crate::informer::{CaughtUpError, Informer, Scope, Written};
 use crate::workqueue::Item;
 
-/// What one reconcile wrote: per resource and namespace, the last of it.
+/// What one reconcile wrote: per resource and namespace, the last of it; per object, where one is watched alone.
 #[derive(Default)]
 pub(super) struct Writes(Mutex<Vec<Written>>);
 
@@ -24,10 +24,14 @@ const MOST: usize = 64;
 const MOST_HELD: usize = 1024;
 
 impl Writes {
-    pub(super) fn add(&self, written: &Written) {
+    pub(super) fn add(&self, engine: &Engine, written: &Written) {
+        let alone = |informer: &Informer| {
+            matches!(informer.scope(), Scope::Object { .. }) && written.is_of(informer.resource())
+        };
+        let one_by_one = engine.sources.iter().any(|source| alone(&source.informer));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = all.len() >= MOST;
-        match all.iter_mut().find(|known| known.is_beside(written)) {
+        match all.iter_mut().find(|known| known.is_beside(written, one_by_one)) {
             Some(known) if written.is_older(known) => {}
             Some(known) => *known = written.clone(),
             None if !is_full => all.push(written.clone()),

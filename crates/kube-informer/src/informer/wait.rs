@@ -133,9 +133,16 @@ impl Written {
         Self { resource, namespace: namespace.into(), name: None, version: version.into() }
     }
 
-    /// Whether both have versions of one order: who has seen the one has seen all that is older.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
-        self.is_of(&other.resource) && self.namespace == other.namespace
+    /// Whether both have versions of one order: who has seen the one has seen all that is older. Where objects are watched
+    /// one by one, that is so only of the same object.
+    pub(crate) fn is_beside(&self, other: &Self, one_by_one: bool) -> bool {
+        let is_same = !one_by_one || self.name == other.name;
+        self.is_of(&other.resource) && self.namespace == other.namespace && is_same
+    }
+
+    /// The same of the object of that name.
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
     }
 
     /// Whether the other one is newer.
@@ -144,7 +151,7 @@ impl Written {
     }
 
     /// Versions of one group share the store, and so the versions of objects.
-    fn is_of(&self, resource: &Resource) -> bool {
+    pub(crate) fn is_of(&self, resource: &Resource) -> bool {
         (&resource.group, &resource.plural) == (&self.resource.group, &self.resource.plural)
     }
 }

@@ -120,7 +120,7 @@ impl Target {
     /// What was written, by the answer to it.
     pub(super) fn written(&self, key: KeyRef<'_>, answer: &Answer) -> Written {
         let version = answer.metadata.resource_version.as_deref().unwrap_or_default();
-        Written::new(self.resource.clone(), key.namespace, version)
+        Written::new(self.resource.clone(), key.namespace, version).named(key.name)
     }
 }
 

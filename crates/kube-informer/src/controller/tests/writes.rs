@@ -82,22 +82,17 @@ async fn the_end_does_not_wait_for_what_was_written() {
 
 #[tokio::test(start_paused = true)]
 async fn one_object_that_is_watched_alone_is_not_waited_for_because_of_another() {
-    let named = |name: &str| {
-        let mut pod = Pod::default();
-        pod.metadata.name = Some(name.to_owned());
-        pod.metadata.namespace = Some("d".to_owned());
-        pod.metadata.resource_version = Some("10".to_owned());
-        Written::of(&pod)
-    };
-    for (written, waits) in [("b", false), ("a", true)] {
+    let (a, b) = (pod("d", "10").named("a"), pod("d", "11").named("b"));
+    // A newer write to another object says nothing of it.
+    for (written, waits) in [(vec![b.clone()], false), (vec![a.clone()], true), (vec![a, b], true)] {
         let mut pods = Hand::new(Scope::object("d", "a"));
-        let (reconciler, mut heard) = writes(vec![named(written)]);
+        let (reconciler, mut heard) = writes(written.clone());
         let running = run(controller(&pods).write_deadline(10 * HOUR), reconciler);
         pods.list(&[("a", 1)], 1);
         assert_eq!(heard.next().await, "a@1");
         let begun = Instant::now();
         assert_eq!(heard.next().await, "a@1");
-        assert_eq!(begun.elapsed() > HOUR, waits, "{written}");
+        assert_eq!(begun.elapsed() > HOUR, waits, "{written:?}");
         running.stop().await.unwrap();
     }
 }
