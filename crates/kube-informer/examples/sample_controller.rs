@@ -17,6 +17,7 @@ use kube_informer::informer::Written;
 use kube_informer::runner::Runner;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Foo {
@@ -72,8 +73,8 @@ impl Resource for Foo {
 async fn main() -> Result<()> {
     let factory = Factory::try_default().await?;
     let foos = Controller::new(&factory).for_kind::<Foo>().owns::<Deployment>().workers(2);
-    println!("the sample controller starts");
-    let stop = async { drop(tokio::signal::ctrl_c().await) };
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let stop = async { tokio::select!(_ = interrupt.recv() => {}, _ = terminate.recv() => {}) };
     let report = Runner::new(&factory).controller(foos, reconcile).run(stop).await?;
     report.busy().for_each(|key| println!("cut off: {key}"));
     Ok(())
@@ -93,8 +94,7 @@ async fn reconcile(context: Context<Foo>) -> Result<Action> {
     }
 
     let deployments: Api<Deployment> = Api::namespaced(context.client(), namespace);
-    let found = context.source::<Deployment>()?.get(namespace, name);
-    let deployment = match found {
+    let deployment = match context.source::<Deployment>()?.get(namespace, name) {
         None => {
             let made = deployments.create(&PostParams::default(), &wanted(&wants)?).await?;
             println!("{key}: made Deployment {name}");

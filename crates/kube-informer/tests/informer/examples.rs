@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 
 use anyhow::Result;
 use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::process::Identity;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -276,5 +277,8 @@ async fn sample_controller_keeps_deployments_as_foos_want_them(place: Place) -> 
     example.until(&format!("{} is gone", key("example")));
     place.post(&foos(""), &a_foo("nameless", "", 1)).await?;
     example.until(&format!("{} names no Deployment", key("nameless")));
+    // As a cluster ends it.
+    Identity::of(example.child.id()).unwrap().stop(SOON).await?;
+    example.rest();
     Ok(())
 }
