@@ -73,7 +73,7 @@ impl<K: 'static> Predicate<K> {
 }
 
 /// The generation has changed: of most kinds, that is the spec and not the status. New and gone objects pass; what is only
-/// said again does not.
+/// said again does not. Kinds without a generation (config maps, secrets, service accounts) never pass an update.
 #[must_use]
 pub fn generation<K: 'static>() -> Predicate<K> {
     changed(|old, new| old.generation() != new.generation())

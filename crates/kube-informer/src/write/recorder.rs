@@ -46,8 +46,9 @@ use crate::object::Object;
 ///
 /// - **Nobody waits for it.** What is said goes into a queue of [`QUEUE`](Self::QUEUE); what does not fit is dropped, and
 ///   counted. One task writes it, and tries again where the server cannot be reached: 12 times, 10 s apart.
-/// - **What is said again is counted**, not written again: one event with a series, its count and when it was last so. More
-///   than 10 of one reason about one object within 10 minutes are one event, with the newest words.
+/// - **What is said again is counted**, not written again: one event with a series, its count and when it was last so. If
+///   more than 10 of one reason about one object differ in their words within 10 minutes, those beyond are one event, with
+///   the words of the first of them.
 /// - **Nobody is flooded.** About one object 25 events are written at once, then one in 5 minutes. What is known of objects
 ///   for that is bounded, too.
 /// - What is too long is cut: 1024 bytes of words, 128 of a reason and an action. Events about objects without a namespace
