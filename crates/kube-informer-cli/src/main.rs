@@ -8,6 +8,7 @@ mod controller;
 mod demo;
 mod interrupt;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -56,10 +57,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// One line, with every cause.
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", one_line(error));
     ExitCode::FAILURE
+}
+
+/// An error with every cause, each once: many errors say what caused them, and have it as their cause, too.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        // What follows in other lines shows a place in a file, as parsers do.
+        let cause = cause.lines().next().unwrap_or_default();
+        if !line.contains(cause) {
+            let colon = if line.is_empty() { "" } else { ": " };
+            line = format!("{line}{colon}{cause}");
+        }
+    }
+    line
 }
 
 fn log_to_stderr(verbose: u8) {
@@ -71,5 +85,26 @@ fn log_to_stderr(verbose: u8) {
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let wants_color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(wants_color && std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_and_says_nothing_twice() {
+        let cause = std::io::Error::other("no such file\n --> here");
+        let said = Err::<(), _>(cause).context("cannot read it: no such file").context("cannot start");
+        assert_eq!(one_line(&said.unwrap_err()), "cannot start: cannot read it: no such file");
+        let said = Err::<(), _>(std::io::Error::other("the disk is full")).context("cannot write");
+        assert_eq!(one_line(&said.unwrap_err()), "cannot write: the disk is full");
+    }
 }

@@ -20,6 +20,9 @@ pub mod control_plane;
 
 pub mod cluster;
 
+// One of them, or the embedded one, for a test.
+pub mod place;
+
 // Our own programs.
 pub mod examples;
 

@@ -176,6 +176,7 @@ fn the_controller_says_in_one_line_why_it_does_not_start() {
         let said = text(&output.stderr);
         assert!(said.starts_with("error: ") && said.contains(expected), "{args:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
+        assert_eq!(said.matches("No such file").count().max(1), 1, "it says nothing twice: {said}");
     }
 }
 
@@ -194,6 +195,7 @@ fn the_controller_ends_at_sigterm_though_the_cluster_is_away_and_its_output_is_s
         line.clear();
         assert_ne!(std::io::BufRead::read_line(&mut stderr, &mut line).unwrap(), 0, "it has ended");
     }
+    assert!(!line.contains('\x1b'), "colors are for terminals: {line:?}");
     assert_eq!(controller.terminate(), Some(130));
     drop(reader);
 }
