@@ -27,6 +27,7 @@ use crate::resource::Resource;
 
 // Where the server is, and who one is there.
 mod client;
+mod line;
 mod source;
 
 // One request.

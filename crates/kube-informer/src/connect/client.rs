@@ -14,6 +14,7 @@ use kube_client::{Client, Config};
 use tower_service::Service;
 
 use super::ConnectError;
+use super::line::Lines;
 use crate::reflector::LONGEST_WATCH;
 
 /// A peer that is gone without a word is found after this and some intervals.
@@ -72,11 +73,11 @@ fn build_now(config: Config) -> Result<Client, kube_client::Error> {
     http.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     http.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
 
-    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(http)?);
+    let lines = Lines::new(http, config.read_timeout);
+    // Its reads are not timed: that would set a timer twice for each of them.
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(lines)?);
     connector.set_connect_timeout(config.connect_timeout);
-    connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
-    connector.set_reset_reader_on_write(config.reset_reader_on_write);
 
     let client = legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
