@@ -52,6 +52,7 @@ pub use builder::InformerBuilder;
 pub use timings::Timings;
 
 use crate::connect::{ConnectError, Connection, ResolveError, Source};
+use crate::informer::callers::Callers;
 use crate::informer::core::Core;
 use crate::informer::spec::Spec;
 use crate::informer::{Informer, InformerStats, NotSynced, Scope};
@@ -69,7 +70,7 @@ pub struct Factory {
 
 struct Inner {
     connection: Connection,
-    runtime: Handle,
+    callers: Callers,
     server: Arc<Server>,
     informers: Mutex<Informers>,
 }
@@ -147,7 +148,7 @@ impl Factory {
         Self {
             inner: Arc::new(Inner {
                 connection,
-                runtime: Handle::current(),
+                callers: Callers::new(Handle::current()),
                 server: Arc::default(),
                 informers: Mutex::default(),
             }),
@@ -308,7 +309,7 @@ impl Factory {
         let core = all.entry(spec).or_insert_with_key(|spec| {
             *made += 1;
             let name = format!("{}-{made}", spec.resource.plural).into();
-            Core::new(name, spec.clone(), views.unwrap_or_default(), self.inner.runtime.clone())
+            Core::new(name, spec.clone(), views.unwrap_or_default(), self.inner.callers.clone())
         });
         let core = Arc::clone(core);
         match phase {

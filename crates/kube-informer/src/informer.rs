@@ -35,6 +35,7 @@ mod pump;
 mod running;
 
 // Who is told, and what.
+pub(crate) mod callers;
 mod event;
 mod handler;
 mod inbox;
@@ -216,7 +217,7 @@ impl<K: Send + 'static> Informer<K> {
         Subscription { informer: self.clone(), delivery: Delivery::default(), resync: None, name: None }
     }
 
-    /// Calls a closure with each event. It may block: it has a thread of its own.
+    /// Calls a closure with each event. It may block: nobody waits for it.
     pub fn on(&self, closure: impl FnMut(Event<K>) + Send + 'static) -> Registration {
         self.subscribe().on(closure)
     }

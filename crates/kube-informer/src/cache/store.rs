@@ -4,8 +4,10 @@
 //! the keys and what the indexes hold are numbers, and stay. Numbers that are free are used again, lowest first.
 
 use std::cmp::Ordering;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::ops::Range;
+
+use foldhash::fast::RandomState;
 
 use super::tree::Tree;
 use super::vector::Vector;
@@ -169,7 +171,7 @@ mod tests {
     fn keys_with_the_same_hash_are_told_apart() {
         let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
         let mut intake = Intake::new(codec);
-        let store_hash = RandomState::new();
+        let store_hash = RandomState::default();
         // A hash of 32 bits is met twice among some hundred thousand names; names are cheaper than objects.
         let mut names: Vec<(u32, String)> = (0..400_000)
             .map(|at| format!("p{at}"))

@@ -41,8 +41,8 @@ pub(super) struct Line<T> {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// Idle connections are many, and busy ones few.
-const LEAST: usize = 4 << 10;
+/// Idle connections are many, and busy ones few. More than what TLS asks for at a time.
+const LEAST: usize = 8 << 10;
 const MOST: usize = 64 << 10;
 
 /// After so many small reads, a buffer is made smaller.
@@ -113,11 +113,7 @@ impl<T> Line<T> {
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Line<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        out: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.at < this.end {
             this.hand_out(out);
@@ -129,7 +125,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Line<T> {
         this.fit();
         (this.at, this.end) = (0, 0);
         // Who asks for more than fits in between gets it without a copy.
-        let read = if out.remaining() >= this.buffer.len() {
+        let read = if out.remaining() > this.buffer.len() {
             Pin::new(&mut this.inner).poll_read(cx, out)
         } else {
             let mut into = ReadBuf::new(&mut this.buffer);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tracing::Instrument;
 
+use super::callers::Callers;
 use super::health::Board;
 use super::hub::{Hub, Told};
 use super::pump::{Item, Pump, ScopeSink};
@@ -30,7 +31,7 @@ pub(crate) struct Core {
     name: Arc<str>,
     spec: Spec,
     views: ViewBudget,
-    runtime: Handle,
+    callers: Callers,
     hub: Arc<Hub>,
     board: Board,
     traffic: Traffic,
@@ -64,7 +65,7 @@ pub(super) struct Traffic {
 const QUEUE: usize = 8 << 20;
 
 impl Core {
-    pub(crate) fn new(name: Arc<str>, spec: Spec, views: ViewBudget, runtime: Handle) -> Arc<Self> {
+    pub(crate) fn new(name: Arc<str>, spec: Spec, views: ViewBudget, callers: Callers) -> Arc<Self> {
         let (writer, cache) = cache::cache(spec.scopes());
         let (sender, receiver) = queue::queue(QUEUE);
         let targets = spec.targets().into_iter();
@@ -76,7 +77,7 @@ impl Core {
         Arc::new(Self {
             name,
             views,
-            runtime,
+            callers,
             hub,
             board,
             traffic: Traffic::default(),
@@ -116,8 +117,12 @@ impl Core {
         &self.gauge
     }
 
+    pub(super) fn callers(&self) -> &Callers {
+        &self.callers
+    }
+
     pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
+        self.callers.runtime()
     }
 
     /// A name for a registration that has none. Of several, each but the first gets a number.
@@ -156,7 +161,7 @@ impl Core {
         self.board.started();
         let applier = pump.applier();
         let alarm = Alarm(Arc::clone(self));
-        tasks.push(Task::spawn(&self.runtime, async move {
+        tasks.push(Task::spawn(self.runtime(), async move {
             pump.run(&alarm.0).await;
             drop(alarm);
         }));
@@ -177,7 +182,7 @@ impl Core {
                 }
                 drop(alarm);
             };
-            tasks.push(Task::spawn(&self.runtime, run.instrument(span)));
+            tasks.push(Task::spawn(self.runtime(), run.instrument(span)));
         }
     }
 

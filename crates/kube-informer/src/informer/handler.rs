@@ -1,14 +1,17 @@
 //! Who is told: a handler with one method per kind of event, or a closure over all of them.
 
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::coop::consume_budget;
 
+use super::callers::{Step, Work};
 use super::event::Event;
 use super::inbox::Inbox;
 use super::mailbox::Mailbox;
@@ -80,20 +83,37 @@ pub(super) async fn run_handler<K: 'static, H: Handler<K>>(mut inbox: Inbox, mut
     }
 }
 
-/// Runs a closure until its registration ends, on the thread that calls.
-pub(super) fn run_closure<K>(mut inbox: Inbox, mut closure: impl FnMut(Event<K>), runtime: &Handle) {
-    // So that it can spawn tasks.
-    let _context = runtime.enter();
-    inbox.mailbox().runs_here();
-    while let Some(event) = runtime.block_on(poll_fn(|cx| inbox.poll_next(cx))) {
-        let begun = Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(|| closure(event.cast())));
-        note(inbox.mailbox(), begun, outcome.err());
+/// A closure, until its registration ends.
+pub(super) struct Closure<K, F> {
+    inbox: Inbox,
+    closure: F,
+    view: PhantomData<fn(K)>,
+    /// Closed when nothing of the others is left: fields are dropped in their order.
+    _running: watch::Sender<()>,
+}
+
+impl<K, F: FnMut(Event<K>)> Closure<K, F> {
+    pub(super) fn new(inbox: Inbox, closure: F, running: watch::Sender<()>) -> Self {
+        Self { inbox, closure, view: PhantomData, _running: running }
     }
 }
 
-/// Counts a call, and how it ended.
-fn note(mailbox: &Mailbox, begun: Instant, panic: Option<Box<dyn std::any::Any + Send>>) {
+impl<K: 'static, F: FnMut(Event<K>) + Send + 'static> Work for Closure<K, F> {
+    fn step(&mut self, context: &mut Context<'_>) -> Step {
+        let event = match self.inbox.poll_next(context) {
+            Poll::Ready(Some(event)) => event.cast(),
+            Poll::Ready(None) => return Step::Ended,
+            Poll::Pending => return Step::Waits,
+        };
+        let (mailbox, closure) = (self.inbox.mailbox(), &mut self.closure);
+        let begun = Instant::now();
+        let outcome = mailbox.calling(|| catch_unwind(AssertUnwindSafe(|| closure(event))));
+        Step::Called(note(mailbox, begun, outcome.err()))
+    }
+}
+
+/// Counts a call, and how it ended; how long it took.
+fn note(mailbox: &Mailbox, begun: Instant, panic: Option<Box<dyn std::any::Any + Send>>) -> Duration {
     let took = begun.elapsed();
     let counters = &mailbox.counters;
     counters.handled.fetch_add(1, Ordering::Relaxed);
@@ -106,4 +126,5 @@ fn note(mailbox: &Mailbox, begun: Instant, panic: Option<Box<dyn std::any::Any +
         let text = text.unwrap_or("a panic without a text");
         tracing::error!(handler = %mailbox.name, panic = text, "a handler panicked; it is told the next event");
     }
+    took
 }

@@ -7,13 +7,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::ThreadId;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::task::AtomicWaker;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::callers;
 use super::event::Event;
 use super::pending::Pending;
 use super::stats::DurationCounters;
@@ -55,8 +55,6 @@ pub(super) struct Mailbox {
     pub(super) counters: Counters,
     /// Objects of the beginning that are still to be told.
     pub(super) beginning: AtomicUsize,
-    /// The thread of a closure.
-    thread: OnceLock<ThreadId>,
 }
 
 /// What became of a registration's events.
@@ -123,19 +121,21 @@ impl Mailbox {
             synced: watch::Sender::new(false),
             counters: Counters::default(),
             beginning: AtomicUsize::new(0),
-            thread: OnceLock::new(),
         }
     }
 
-    /// The thread that calls is the one of the closure.
-    pub(super) fn runs_here(&self) {
-        // Whoever was first stays.
-        let _ = self.thread.set(std::thread::current().id());
+    /// Calls the closure.
+    pub(super) fn calling<R>(&self, call: impl FnOnce() -> R) -> R {
+        callers::calling(self.address(), call)
     }
 
-    /// Whether the thread that calls is the one of the closure.
+    /// Whether the thread that calls is in a call of the closure.
     pub(super) fn is_here(&self) -> bool {
-        self.thread.get() == Some(&std::thread::current().id())
+        callers::is_called_here(self.address())
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Puts a batch in, and wakes whoever waits for it.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::Informer;
 use super::event::Event;
-use super::handler::{self, Handler};
+use super::handler::{self, Closure, Handler};
 use super::hub::Hub;
 use super::inbox::Inbox;
 use super::mailbox::{Delivery, Mailbox};
@@ -128,34 +128,16 @@ impl<K: Send + 'static> Subscription<K> {
         self
     }
 
-    /// Calls a closure with each event. It may block: it has a thread of its own.
+    /// Calls a closure with each event. It may block: nobody waits for it. Closures share threads as long as they return
+    /// at once, and get others where they do not.
     ///
     /// A closure that holds an [`Informer`], as one that reads the cache, keeps it alive: only
     /// [`Factory::shutdown`](crate::factory::Factory::shutdown) or [`Registration::remove`] ends it then.
     pub fn on(self, closure: impl FnMut(Event<K>) + Send + 'static) -> Registration {
         let (inbox, informer) = self.open();
         let mailbox = Arc::clone(inbox.mailbox());
-        let runtime = informer.core().runtime().clone();
         let (running, done) = watch::channel(());
-        let run = {
-            let runtime = runtime.clone();
-            move || {
-                handler::run_closure(inbox, closure, &runtime);
-                drop(running);
-            }
-        };
-        let run = Arc::new(Mutex::new(Some(run)));
-        let thread = {
-            let run = Arc::clone(&run);
-            std::thread::Builder::new()
-                .name(mailbox.name.replace('\0', ""))
-                .spawn(move || take_and_call(&run))
-        };
-        if let Err(error) = thread {
-            // The pool has threads already, or makes room for one later.
-            tracing::warn!(handler = %mailbox.name, %error, "no thread of its own for a handler: it shares the pool");
-            runtime.spawn_blocking(move || take_and_call(&run));
-        }
+        informer.core().callers().add(Closure::new(inbox, closure, running));
         Registration::keep(Running { mailbox, done, task: None }, &informer)
     }
 
@@ -186,14 +168,6 @@ impl<K: Send + 'static> Subscription<K> {
         let name = name.unwrap_or_else(|| core.handler_name());
         let inbox = Inbox::new(Arc::clone(core.hub()), name, delivery, resync.or(informer.resync));
         (inbox, informer)
-    }
-}
-
-/// A thread that cannot be started does not give back what it was to run.
-fn take_and_call(run: &Mutex<Option<impl FnOnce()>>) {
-    let run = run.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(run) = run {
-        run();
     }
 }
 

@@ -72,7 +72,7 @@ struct Listener {
 const MEMBERS: u64 = 10;
 const WAYS: [Way; 3] = [Way::Closure, Way::Handler, Way::Stream];
 
-/// Their threads are called so, and no others.
+/// They are called so, and a number.
 pub(crate) const NAME: &str = "listener-";
 
 impl Audience {

@@ -7,7 +7,7 @@ use super::plan::Node;
 use super::reader::{Entry, Reader, Value as Wire};
 use super::value::{is_number, packed_number, part};
 use super::{MAGIC, MAX_DEPTH, document};
-use crate::encoding::schema::{self, Kind, Message, MessageId, Shape};
+use crate::encoding::schema::{self, Field, Kind, Message, MessageId, Shape};
 use crate::encoding::{DecodeError, Fault, json};
 
 /// In which order the entries of a message and of all below it stand.
@@ -44,75 +44,118 @@ fn message(
     if depth > MAX_DEPTH {
         return Err(too_deep(0));
     }
-    let mut reader = Reader::new(bytes);
     let mut fields = table.fields().iter();
-    let mut current = fields.next();
-    let mut last = 0;
-    // The key of the last entry, if it was one of a map.
-    let mut last_key = None;
-    while let Some(entry) = reader.next()? {
-        if entry.number < last {
-            return Ok(Order::Other);
-        }
-        while current.is_some_and(|field| u32::from(field.number) < entry.number) {
-            current = fields.next();
-        }
-        let Some(field) = current.filter(|field| u32::from(field.number) == entry.number) else {
-            let fault = Fault::UnknownField { message: table.to_string(), number: entry.number };
-            return Err(DecodeError::new(fault, entry.start, "a field of the schema table"));
-        };
-        let repeated = matches!(field.shape, Shape::List | Shape::Map);
-        if entry.number == last && !repeated {
-            return Ok(Order::Other);
-        }
-        let first = entry.number != last;
-        last = entry.number;
-        if plan.is_some_and(|plan| plan.drops(entry.number)) {
-            continue;
-        }
-        // By far the most, and nothing to look into.
-        if let (Shape::One | Shape::Pointer, Kind::String | Kind::Bytes, Wire::Bytes(_)) =
-            (field.shape, field.kind, entry.value)
-        {
-            continue;
-        }
-        let below = plan.and_then(|plan| plan.below(entry.number));
-        // Where the values stand that are objects or arrays.
-        let depth = match field.shape {
-            Shape::One | Shape::Pointer => depth + 1,
-            Shape::List | Shape::Map => depth + 2,
-            Shape::Embedded => depth,
-        };
-        if repeated && depth - 1 > MAX_DEPTH {
-            return Err(too_deep(entry.start));
-        }
-        let order = match (field.shape, entry.value) {
-            (Shape::Map, Wire::Bytes(pair)) => {
-                let (key, order) = map_entry(field.kind, pair, depth).map_err(within(bytes, pair))?;
-                if !first && last_key >= Some(key) {
-                    return Ok(Order::Other);
-                }
-                last_key = Some(key);
-                order
-            }
-            (Shape::Map, other) => {
-                let fault = Fault::Unexpected { found: format!("{other:?}") };
-                return Err(DecodeError::new(fault, entry.start, "an entry of a map"));
-            }
-            // Several numbers in one entry. To Go, none of them is no list at all.
-            (Shape::List, Wire::Bytes([])) if is_number(field.kind) => Order::Other,
-            (Shape::List, Wire::Bytes(numbers)) if is_number(field.kind) => {
-                let mut packed = Reader::new(numbers);
-                while packed_number(field.kind, &mut packed).map_err(within(bytes, numbers))?.is_some() {}
-                Order::Canonical
-            }
-            _ => value(field.kind, &entry, bytes, below, depth)?,
+    let current = fields.next();
+    let reader = Reader::new(bytes);
+    let mut walk = Walk { table, plan, depth, reader, fields, current, last: 0, last_key: None };
+    loop {
+        // The usual entry stays in registers: where it could come from either, it would go through memory, and wait there.
+        let order = match walk.reader.usual() {
+            Some(entry) => walk.entry(entry)?,
+            None if walk.reader.is_empty() => return Ok(Order::Canonical),
+            None => walk.any()?,
         };
         if order == Order::Other {
             return Ok(order);
         }
     }
-    Ok(Order::Canonical)
+}
+
+/// How far a message was checked.
+struct Walk<'a, 'p> {
+    table: &'static Message,
+    plan: Option<&'p Node>,
+    depth: usize,
+    reader: Reader<'a>,
+    fields: std::slice::Iter<'static, Field>,
+    current: Option<&'static Field>,
+    /// The number of the last entry.
+    last: u32,
+    /// Its key, if it was one of a map.
+    last_key: Option<&'a [u8]>,
+}
+
+impl<'a> Walk<'a, '_> {
+    /// The next entry, whatever it is.
+    #[inline(never)]
+    fn any(&mut self) -> Result<Order, DecodeError> {
+        match self.reader.any()? {
+            Some(entry) => self.entry(entry),
+            None => Ok(Order::Canonical),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&mut self, entry: Entry<'a>) -> Result<Order, DecodeError> {
+        if entry.number < self.last {
+            return Ok(Order::Other);
+        }
+        while self.current.is_some_and(|field| u32::from(field.number) < entry.number) {
+            self.current = self.fields.next();
+        }
+        let Some(field) = self.current.filter(|field| u32::from(field.number) == entry.number) else {
+            return Err(self.unknown(entry.number, entry.start));
+        };
+        let repeated = matches!(field.shape, Shape::List | Shape::Map);
+        let first = entry.number != self.last;
+        if !first && !repeated {
+            return Ok(Order::Other);
+        }
+        self.last = entry.number;
+        if self.plan.is_some_and(|plan| plan.drops(entry.number)) {
+            return Ok(Order::Canonical);
+        }
+        // By far the most, and nothing to look into.
+        if let (Shape::One | Shape::Pointer, Kind::String | Kind::Bytes, Wire::Bytes(_)) =
+            (field.shape, field.kind, entry.value)
+        {
+            return Ok(Order::Canonical);
+        }
+        let bytes = self.reader.bytes();
+        // Where the values stand that are objects or arrays.
+        let depth = match field.shape {
+            Shape::One | Shape::Pointer => self.depth + 1,
+            Shape::List | Shape::Map => self.depth + 2,
+            Shape::Embedded => self.depth,
+        };
+        if repeated && depth - 1 > MAX_DEPTH {
+            return Err(too_deep(entry.start));
+        }
+        match (field.shape, entry.value) {
+            (Shape::Map, Wire::Bytes(pair)) => {
+                let (key, order) = map_entry(field.kind, pair, depth).map_err(within(bytes, pair))?;
+                if !first && self.last_key >= Some(key) {
+                    return Ok(Order::Other);
+                }
+                self.last_key = Some(key);
+                Ok(order)
+            }
+            (Shape::Map, other) => {
+                let fault = Fault::Unexpected { found: format!("{other:?}") };
+                Err(DecodeError::new(fault, entry.start, "an entry of a map"))
+            }
+            // Several numbers in one entry. To Go, none of them is no list at all.
+            (Shape::List, Wire::Bytes([])) if is_number(field.kind) => Ok(Order::Other),
+            (Shape::List, Wire::Bytes(numbers)) if is_number(field.kind) => {
+                let mut packed = Reader::new(numbers);
+                while packed_number(field.kind, &mut packed).map_err(within(bytes, numbers))?.is_some() {}
+                Ok(Order::Canonical)
+            }
+            (_, wire) => match (field.kind, wire) {
+                (Kind::Message(id), Wire::Bytes(inner)) => {
+                    let below = self.plan.and_then(|plan| plan.below(entry.number));
+                    message(schema::message(id), inner, below, depth).map_err(within(bytes, inner))
+                }
+                (kind, _) => value(kind, &entry, bytes, depth),
+            },
+        }
+    }
+
+    #[cold]
+    fn unknown(&self, number: u32, offset: usize) -> DecodeError {
+        let fault = Fault::UnknownField { message: self.table.to_string(), number };
+        DecodeError::new(fault, offset, "a field of the schema table")
+    }
 }
 
 #[cold]
@@ -135,8 +178,8 @@ fn map_entry(kind: Kind, pair: &[u8], depth: usize) -> Result<(&[u8], Order), De
                 key = bytes;
                 Order::Canonical
             }
-            (1, _) => value(Kind::String, &entry, pair, None, depth)?,
-            (2, _) => value(kind, &entry, pair, None, depth)?,
+            (1, _) => value(Kind::String, &entry, pair, depth)?,
+            (2, _) => value(kind, &entry, pair, depth)?,
             (number, _) => {
                 let fault = Fault::UnknownField { message: "an entry of a map".to_owned(), number };
                 return Err(DecodeError::new(fault, entry.start, "field 1 or 2"));
@@ -150,17 +193,11 @@ fn map_entry(kind: Kind, pair: &[u8], depth: usize) -> Result<(&[u8], Order), De
 }
 
 /// `depth` counts the value, if it is an object or an array.
-fn value(
-    kind: Kind,
-    entry: &Entry<'_>,
-    whole: &[u8],
-    plan: Option<&Node>,
-    depth: usize,
-) -> Result<Order, DecodeError> {
+fn value(kind: Kind, entry: &Entry<'_>, whole: &[u8], depth: usize) -> Result<Order, DecodeError> {
     let fits = match (kind, entry.value) {
         (Kind::String | Kind::Bytes, Wire::Bytes(_)) => true,
         (Kind::Message(id), Wire::Bytes(bytes)) => {
-            return message(schema::message(id), bytes, plan, depth).map_err(within(whole, bytes));
+            return message(schema::message(id), bytes, None, depth).map_err(within(whole, bytes));
         }
         (Kind::Double, Wire::Fixed64(bits)) => f64::from_bits(bits).is_finite(),
         (Kind::Double, _) => false,
@@ -203,7 +240,7 @@ fn special(kind: Kind, bytes: &[u8], depth: usize) -> Result<Order, DecodeError>
                 raw_document(raw, depth).map_err(within(bytes, raw))?;
                 Order::Canonical
             }
-            _ => value(part, &entry, bytes, None, depth)?,
+            _ => value(part, &entry, bytes, depth)?,
         };
         if order == Order::Other {
             return Ok(order);

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 use k8s_openapi::api::core::v1::Pod;
 
+use super::super::callers::Callers;
 use super::super::core::Core;
 use super::super::pump::{Applier, Item};
 use super::super::spec::Spec;
@@ -29,7 +30,12 @@ impl Hand {
         let namespace = (scope != Scope::All).then(|| Arc::from("d"));
         let spec = Spec::new(Resource::of::<Pod>(), scope);
         let intake = Intake::new(spec.codec(Encoding::Json).unwrap());
-        let core = Core::new("pods".into(), spec, ViewBudget::default(), tokio::runtime::Handle::current());
+        let core = Core::new(
+            "pods".into(),
+            spec,
+            ViewBudget::default(),
+            Callers::new(tokio::runtime::Handle::current()),
+        );
         let applier = core.take_applier().unwrap();
         Self { core, applier, intake, namespace }
     }

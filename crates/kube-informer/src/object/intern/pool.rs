@@ -1,17 +1,19 @@
 //! Shared values, found by the hash of what they are made from.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 /// Below so many values no sweep is worth it.
 const FEW: usize = 64;
 
 /// Values by hash. A candidate need not be a value: it must hash as the values equal to it do, in this pool.
 pub(super) struct Pool<T: ?Sized> {
-    /// From outside come keys that an attacker may choose: the hash is keyed.
+    /// From outside come keys that somebody may choose: the hash is seeded, and never shown.
     hasher: RandomState,
-    values: HashMap<u64, Bucket<T>>,
+    values: HashMap<u64, Bucket<T>, RandomState>,
     len: usize,
     sweep_at: usize,
 }
@@ -24,7 +26,7 @@ struct Bucket<T: ?Sized> {
 
 impl<T: ?Sized> Default for Pool<T> {
     fn default() -> Self {
-        Self { hasher: RandomState::new(), values: HashMap::new(), len: 0, sweep_at: FEW }
+        Self { hasher: RandomState::default(), values: HashMap::default(), len: 0, sweep_at: FEW }
     }
 }
 

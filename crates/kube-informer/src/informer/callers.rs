@@ -1,0 +1,370 @@
+//! Threads that call closures, which may block.
+//!
+//! - Closures that return at once are called by one thread, one after the other: to wake a thread for each of them would
+//!   cost more than most of them do. What takes long is not waited for: a closure that took long before, or takes long
+//!   now, has its thread for itself, and others go on on another one. How long "now" is, a watcher decides, which is only
+//!   there while closures wait for one another.
+//! - A closure is never called by two threads at once, and everything is done in the order of its events.
+//! - There are never more threads than closures, and one. Those that have nothing to do end after a while, and at once
+//!   when there is no closure any more.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+/// How long is long.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// A closure whose calls take longer than this, as a mean, is slow: others do not wait for it.
+    slow: Duration,
+    /// One that was called for longer than this lets others have their turn.
+    slice: Duration,
+    /// Where nothing moves for so long, the one that is being called is slow.
+    stuck: Duration,
+    /// So long a thread waits for something to do.
+    idle: Duration,
+}
+
+const LIMITS: Limits = Limits {
+    slow: Duration::from_micros(100),
+    slice: Duration::from_millis(1),
+    stuck: Duration::from_millis(50),
+    idle: Duration::from_secs(10),
+};
+
+/// The name of the threads.
+const NAME: &str = "informer-calls";
+
+/// See the module. Clones share the threads.
+#[derive(Clone)]
+pub(crate) struct Callers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runtime: Handle,
+    limits: Limits,
+    queue: Mutex<Queue>,
+    /// For those that have nothing to do.
+    work: Condvar,
+    /// For the one that watches.
+    alarm: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Closures with something to be called with.
+    ready: VecDeque<Arc<Caller>>,
+    /// All closures that there are.
+    callers: usize,
+    /// Threads that wait, and are not told to come.
+    idle: usize,
+    /// Threads that are told to come, and have not come.
+    coming: usize,
+    /// Threads in a call that should not take long: they come by themselves.
+    quick: usize,
+    /// Changes when those that should not take long did.
+    epoch: u64,
+    /// How often something was taken out of `ready`.
+    taken: u64,
+    watch: Watch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Watch {
+    #[default]
+    Off,
+    /// Whoever comes next watches.
+    Wanted,
+    On,
+}
+
+/// A thread in a call that should not take long, and since when.
+#[derive(Clone, Copy)]
+struct Quick(u64);
+
+/// What is done for one closure.
+pub(super) trait Work: Send + 'static {
+    /// Calls the closure with the next event, if there is one; else sees to it that the waker is woken when there is.
+    fn step(&mut self, context: &mut Context<'_>) -> Step;
+}
+
+/// What a step was.
+pub(super) enum Step {
+    /// It was called, and took so long.
+    Called(Duration),
+    /// There is nothing to call it with.
+    Waits,
+    /// There will be nothing any more.
+    Ended,
+}
+
+struct Caller {
+    shared: Arc<Shared>,
+    /// One of those below.
+    state: AtomicU8,
+    /// The mean duration of a call, in nanoseconds.
+    mean: AtomicU64,
+    /// Taken at its end.
+    work: Mutex<Option<Box<dyn Work>>>,
+}
+
+// ## WAITS => READY
+/// Nothing to do.
+const WAITS: u8 = 0;
+// ## READY => CALLED
+/// Among those that are ready.
+const READY: u8 = 1;
+// ## CALLED => (WAITS | READY | AGAIN), or stays at its end
+/// With a thread.
+const CALLED: u8 = 2;
+// ## AGAIN => CALLED
+/// With a thread, and woken since.
+const AGAIN: u8 = 3;
+
+impl Callers {
+    pub(crate) fn new(runtime: Handle) -> Self {
+        Self::within(LIMITS, runtime)
+    }
+
+    fn within(limits: Limits, runtime: Handle) -> Self {
+        let (work, alarm) = (Condvar::new(), Condvar::new());
+        Self { shared: Arc::new(Shared { runtime, limits, queue: Mutex::default(), work, alarm }) }
+    }
+
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.shared.runtime
+    }
+
+    /// Works until there is nothing to do any more, and then drops it.
+    pub(super) fn add(&self, work: impl Work) {
+        let shared = Arc::clone(&self.shared);
+        let work = Mutex::new(Some(Box::new(work) as Box<dyn Work>));
+        self.shared.lock().callers += 1;
+        let state = AtomicU8::new(WAITS);
+        Arc::new(Caller { shared, state, mean: AtomicU64::new(0), work }).wake();
+    }
+}
+
+impl Wake for Caller {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let next = |state| match state {
+            WAITS => Some(READY),
+            CALLED => Some(AGAIN),
+            _ => None,
+        };
+        if self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(WAITS) {
+            self.shared.push(self);
+        }
+    }
+}
+
+impl Caller {
+    fn is_slow(&self) -> bool {
+        Duration::from_nanos(self.mean.load(Ordering::Relaxed)) > self.shared.limits.slow
+    }
+
+    fn took(&self, time: Duration) {
+        let (mean, time) =
+            (self.mean.load(Ordering::Relaxed), u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.mean.store(mean - mean / 8 + time / 8, Ordering::Relaxed);
+    }
+
+    /// Calls the closure until there is nothing to call it with, or others are to have their turn.
+    fn run(self: &Arc<Self>) {
+        self.state.store(CALLED, Ordering::Release);
+        let waker = Waker::from(Arc::clone(self));
+        let mut context = Context::from_waker(&waker);
+        let mut slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = Duration::ZERO;
+        while let Some(work) = slot.as_mut() {
+            // Whatever the closure does is caught where it is called. What is left is a runtime that is gone.
+            let step = catch_unwind(AssertUnwindSafe(|| work.step(&mut context))).unwrap_or(Step::Ended);
+            match step {
+                Step::Called(time) => {
+                    self.took(time);
+                    busy += time;
+                    if busy >= self.shared.limits.slice {
+                        drop(slot);
+                        self.state.store(READY, Ordering::Release);
+                        self.shared.push(self);
+                        return;
+                    }
+                }
+                Step::Waits => {
+                    let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+                    if self.state.compare_exchange(CALLED, WAITS, success, failure).is_ok() {
+                        return;
+                    }
+                    self.state.store(CALLED, Ordering::Release);
+                }
+                Step::Ended => {
+                    let work = slot.take();
+                    // A stranger's closure is dropped with it.
+                    drop(catch_unwind(AssertUnwindSafe(|| drop(work))));
+                    self.shared.one_less();
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing is left half done where it is held.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(self: &Arc<Self>, caller: &Arc<Caller>) {
+        let mut queue = self.lock();
+        queue.ready.push_back(Arc::clone(caller));
+        self.provide(queue);
+    }
+
+    fn one_less(&self) {
+        let mut queue = self.lock();
+        queue.callers -= 1;
+        if queue.callers == 0 {
+            self.work.notify_all();
+            self.alarm.notify_all();
+        }
+    }
+
+    /// Sees to it that somebody comes for what is ready.
+    fn provide(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
+        if queue.ready.is_empty() || queue.coming > 0 {
+            return;
+        }
+        if queue.quick > 0 {
+            // Somebody comes soon; or does not, and then somebody else has to see that.
+            if queue.watch != Watch::Off {
+                return;
+            }
+            queue.watch = Watch::Wanted;
+        }
+        queue.coming += 1;
+        if queue.idle > 0 {
+            queue.idle -= 1;
+            drop(queue);
+            self.work.notify_one();
+            return;
+        }
+        drop(queue);
+        let serve = || {
+            let shared = Arc::clone(self);
+            move || shared.serve()
+        };
+        if let Err(error) = std::thread::Builder::new().name(NAME.to_owned()).spawn(serve()) {
+            // The pool has threads already, or makes room for one later.
+            tracing::warn!(%error, "no thread for handlers: they share the pool of the runtime");
+            self.runtime.spawn_blocking(serve());
+        }
+    }
+
+    /// What a thread does, from its beginning to its end.
+    fn serve(self: Arc<Self>) {
+        // So that closures can spawn tasks.
+        let _context = self.runtime.enter();
+        let mut queue = self.lock();
+        queue.coming = queue.coming.saturating_sub(1);
+        let mut next = self.next(queue);
+        while let Some((caller, quick)) = next {
+            caller.run();
+            drop(caller);
+            let mut queue = self.lock();
+            if quick.is_some_and(|Quick(epoch)| epoch == queue.epoch) {
+                queue.quick -= 1;
+            }
+            next = self.next(queue);
+        }
+    }
+
+    /// Waits for something to do; `None` where the thread is to end.
+    fn next<'a>(
+        self: &'a Arc<Self>,
+        mut queue: MutexGuard<'a, Queue>,
+    ) -> Option<(Arc<Caller>, Option<Quick>)> {
+        loop {
+            if queue.watch == Watch::Wanted {
+                queue = self.watch(queue);
+            }
+            if let Some(caller) = queue.ready.pop_front() {
+                queue.taken = queue.taken.wrapping_add(1);
+                let quick = (!caller.is_slow()).then_some(Quick(queue.epoch));
+                queue.quick += usize::from(quick.is_some());
+                self.provide(queue);
+                return Some((caller, quick));
+            }
+            if queue.callers == 0 {
+                return None;
+            }
+            queue.idle += 1;
+            let is_for_nothing = |queue: &mut Queue| queue.coming == 0 && queue.callers > 0;
+            let waited = self.work.wait_timeout_while(queue, self.limits.idle, is_for_nothing);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if queue.coming == 0 {
+                queue.idle = queue.idle.saturating_sub(1);
+                return None;
+            }
+            queue.coming -= 1;
+        }
+    }
+
+    /// Waits until nothing moves any more: there is nothing to do, or a call takes long.
+    fn watch<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        queue.watch = Watch::On;
+        while queue.callers > 0 {
+            let taken = queue.taken;
+            let waited = self.alarm.wait_timeout(queue, self.limits.stuck);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if queue.taken == taken {
+                break;
+            }
+        }
+        queue.watch = Watch::Off;
+        if !queue.ready.is_empty() {
+            // Nobody counts on those that are being called any more.
+            queue.quick = 0;
+            queue.epoch = queue.epoch.wrapping_add(1);
+        }
+        queue
+    }
+}
+
+thread_local! {
+    /// Whose closure this thread is in a call of.
+    static CALLING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Calls, and lets [`is_called_here`] know that it is the closure with this address.
+pub(super) fn calling<R>(whose: usize, call: impl FnOnce() -> R) -> R {
+    let before = CALLING.replace(whose);
+    let result = call();
+    CALLING.set(before);
+    result
+}
+
+/// Whether this thread is in a call of the closure with this address.
+pub(super) fn is_called_here(whose: usize) -> bool {
+    CALLING.get() == whose
+}
+
+impl fmt::Debug for Callers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callers").field("closures", &self.shared.lock().callers).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
