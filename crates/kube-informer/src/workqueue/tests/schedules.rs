@@ -201,3 +201,55 @@ fn in_every_schedule_a_drain_ends_that_is_cut_short_or_done_twice() {
         world.is_over();
     });
 }
+
+/// Whoever has a key keeps it until all have one: somebody who is not woken would be waited for in vain.
+#[test]
+fn in_every_schedule_as_many_work_at_once_as_there_are_keys() {
+    in_many_schedules(|| {
+        let queue = WorkQueue::<usize>::new(Settings::default());
+        let together = Arc::new(shuttle::sync::Barrier::new(3));
+        let workers = [0, 1, 2].map(|_| {
+            let (queue, together) = (queue.clone(), Arc::clone(&together));
+            thread::spawn(move || {
+                let item = block_on(queue.get()).unwrap();
+                together.wait();
+                *item.key()
+            })
+        });
+        let adder = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.add(2))
+        };
+        queue.add(0);
+        queue.add(1);
+        adder.join().unwrap();
+        let mut keys = workers.map(|worker| worker.join().unwrap());
+        keys.sort_unstable();
+        assert_eq!(keys, [0, 1, 2]);
+    });
+}
+
+/// Nobody who worked comes back for more.
+#[test]
+fn in_every_schedule_what_a_worker_leaves_behind_is_for_another() {
+    in_many_schedules(|| {
+        let world = World::new();
+        let runs = Arc::new(AtomicU64::new(0));
+        let workers = [0, 1, 2].map(|_| {
+            let runs = Arc::clone(&runs);
+            world.spawn(move |world| {
+                let item = block_on(world.queue.get()).unwrap();
+                // The same key, while it is here: the next one has to be told when it is not.
+                if runs.fetch_add(1, SeqCst) < 2 {
+                    world.add(0);
+                }
+                world.run(&item);
+            })
+        });
+        world.add(0);
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        world.nothing_is_lost();
+        world.queue.shut_down();
+        world.is_over();
+    });
+}
