@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube_informer::connect::Source;
+use kube_informer::controller::Metrics;
 use kube_informer::factory::Factory;
 use kube_informer::informer::Scope;
-use kube_informer::workqueue::Metrics;
 use kube_informer_feed::deployments::{DeploymentController, Reported};
 use kube_informer_feed::hub::Hub;
 use kube_informer_feed::server::Server;

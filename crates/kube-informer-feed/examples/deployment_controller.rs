@@ -6,21 +6,25 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use kube_informer::controller::Metrics;
 use kube_informer::factory::Factory;
 use kube_informer::informer::Scope;
 use kube_informer_feed::deployments::DeploymentController;
 use kube_informer_feed::hub::Hub;
 use kube_informer_feed::server::Server;
+use prometheus_client::registry::Registry;
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let factory = Factory::try_default().await?;
-    // Informer, work queue and workers.
-    let controller = DeploymentController::new(&factory, Scope::All).workers(2);
+    // Informer, work queue and workers, and what they do, for /metrics.
+    let (metrics, mut registry) = (Metrics::default(), Registry::default());
+    metrics.register(&mut registry);
+    let controller = DeploymentController::new(&factory, Scope::All).workers(2).metrics(&metrics);
     // What they find goes to everyone who is connected.
     let hub = Hub::builder(factory.clone()).start().await?;
     let publisher = hub.publisher(controller.informer());
-    let server = Server::builder(hub).start().await?;
+    let server = Server::builder(hub).registry(registry).start().await?;
     println!("connect to {}", server.url());
 
     let controller = controller.begin_with(&publisher);

@@ -186,6 +186,14 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Change {
+    /// Whether it shows: an object came or went, or something of it is another. Where only its version is, there is nothing
+    /// to tell.
+    #[must_use]
+    pub fn is_visible(&self) -> bool {
+        let is_same = self.changes.is_empty() && self.truncated == 0 && self.classes.is_empty();
+        self.what != What::Modified || !is_same
+    }
+
     /// An object is new.
     ///
     /// # Errors

@@ -10,7 +10,8 @@
 //! 1. Each change is told with the state before and after: replicas, and the images of all containers, init containers
 //!    among them, and containers that were added or removed. What else has changed is told as well; [`Reported::is_tracked`]
 //!    tells them apart.
-//! 2. What there is at the beginning is no change. What comes later is.
+//! 2. What there is at the beginning is no change. What comes later is, if it shows: another version in which nothing is
+//!    different that would be told is not told.
 //! 3. A deletion is told with the last known state, also where it was missed and only found later. One that was created
 //!    again under the same name is a deletion and an addition.
 //! 4. Changes of one Deployment are told in order, one at a time. Those that come faster than they are told become one:
@@ -42,11 +43,12 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use k8s_openapi::api::apps::v1::Deployment;
+use kube_informer::controller::{Meter, MeteredWorker, Metrics};
 use kube_informer::encoding::{ManagedFields, ViewError};
 use kube_informer::factory::Factory;
 use kube_informer::informer::{Event, Events, Informer, Scope};
 use kube_informer::object::{Object, ObjectKey};
-use kube_informer::workqueue::{Metrics, Settings, WorkQueue};
+use kube_informer::workqueue::{Settings, WorkQueue};
 use tokio::task::JoinSet;
 use tokio::task::coop::consume_budget;
 
@@ -67,6 +69,7 @@ pub struct DeploymentController {
     metrics: Option<Metrics>,
     beginning: Beginning,
     begun: Begun,
+    same: Beginning,
 }
 
 /// One change, and the states that it leads from and to.
@@ -92,7 +95,7 @@ pub struct Ended {
     pub left: usize,
 }
 
-/// Who is given what there is at the beginning.
+/// Who is given what there is at the beginning, or what it is by now without having changed.
 type Beginning = Box<dyn Fn(&Object<Deployment>) + Send + Sync>;
 
 /// Who is told that this was all.
@@ -104,6 +107,8 @@ struct Inner<S> {
     queue: WorkQueue<ObjectKey>,
     beginning: Beginning,
     begun: Begun,
+    same: Beginning,
+    meter: Option<Meter>,
     sink: S,
     reported: AtomicU64,
     panics: AtomicU64,
@@ -134,6 +139,7 @@ impl DeploymentController {
             metrics: None,
             beginning: Box::new(|_| {}),
             begun: Box::new(|| {}),
+            same: Box::new(|_| {}),
         }
     }
 
@@ -149,7 +155,8 @@ impl DeploymentController {
         self
     }
 
-    /// Where its work queue is measured, under the name `deployments`.
+    /// Where it is counted what its workers do (`controller_runtime_*`), and its work queue is measured (`workqueue_*`), both
+    /// under the name `deployments`.
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.metrics = Some(metrics.clone());
         self
@@ -169,11 +176,20 @@ impl DeploymentController {
         self
     }
 
-    /// Tells those who are connected to a hub: what there is at the beginning, and that this was all. Changes are for the
-    /// sink to [publish](Publisher::publish), all of them: what was not published is not known to those who connect later.
+    /// Who is given each Deployment of which there is another version that shows no change: only who wrote it, or its version,
+    /// are others. Nothing is told of it. It is called in the place of the sink, and must not block.
+    pub fn same(mut self, call: impl Fn(&Object<Deployment>) + Send + Sync + 'static) -> Self {
+        self.same = Box::new(call);
+        self
+    }
+
+    /// Tells those who are connected to a hub: what there is at the beginning, and that this was all; and keeps what those who
+    /// connect later begin with up to date where nothing is told. Changes are for the sink to [publish](Publisher::publish), all of them: what was not published is not known to those who connect later.
     pub fn begin_with(self, publisher: &Publisher) -> Self {
-        let (known, begun) = (publisher.clone(), publisher.clone());
-        self.beginning(move |deployment| known.known(deployment)).begun(move || begun.begun())
+        let (known, begun, same) = (publisher.clone(), publisher.clone(), publisher.clone());
+        self.beginning(move |deployment| known.known(deployment))
+            .begun(move || begun.begun())
+            .same(move |deployment| same.known(deployment))
     }
 
     /// The informer that it reads, to be shared.
@@ -191,18 +207,20 @@ impl DeploymentController {
         sink: impl Fn(Reported) + Send + Sync + 'static,
         shutdown: impl Future<Output = ()>,
     ) -> Ended {
-        let Self { factory, informer, workers, grace, metrics, beginning, begun } = self;
+        let Self { factory, informer, workers, grace, metrics, beginning, begun, same } = self;
+        let meter = metrics.map(|metrics| metrics.meter("deployments"));
         let settings = Settings::default();
-        let settings = match &metrics {
-            Some(metrics) => settings.metrics(metrics, "deployments"),
+        let queue = WorkQueue::new(match &meter {
+            Some(meter) => meter.measured(settings),
             None => settings,
-        };
-        let queue = WorkQueue::new(settings);
+        });
         let inner = Arc::new(Inner {
             tracker: Mutex::default(),
             queue: queue.clone(),
             beginning,
             begun,
+            same,
+            meter,
             sink,
             reported: AtomicU64::new(0),
             panics: AtomicU64::new(0),
@@ -287,18 +305,22 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
 
     /// Tells what is queued, until the queue has ended.
     async fn work(self: Arc<Self>) {
+        let worker = self.meter.as_ref().map(Meter::worker);
         while let Some(item) = self.queue.get().await {
-            self.process(item.key());
+            let work = worker.as_ref().map(MeteredWorker::begin);
+            let is_well = self.process(item.key());
+            work.into_iter().for_each(|work| work.end(is_well));
             item.forget();
             drop(item);
             consume_budget().await;
         }
     }
 
-    /// What is to be told about one Deployment. Nobody else has its key meanwhile.
-    fn process(&self, key: &ObjectKey) {
+    /// What is to be told about one Deployment. Nobody else has its key meanwhile. Whether all of it was.
+    fn process(&self, key: &ObjectKey) -> bool {
         let (steps, folded) = self.lock().take(key);
         let alone = steps.len() == 1;
+        let mut is_well = true;
         for step in steps {
             let reported = match step {
                 Step::Add { new } => Self::handle_add(new),
@@ -306,14 +328,21 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
                 Step::Delete { last, certain } => Self::handle_delete(last, certain),
             };
             match reported {
+                Ok(Reported { change, new: Some(new), .. }) if !change.is_visible() => {
+                    is_well &= self.guarded(key, || (self.same)(&new));
+                }
                 Ok(mut reported) => {
                     reported.change.coalesced = if alone { folded.max(1) } else { 1 };
-                    self.report(key, reported);
+                    is_well &= self.report(key, reported);
                 }
-                Err(error) => tracing::error!(deployment = %key, %error, "a change cannot be told"),
+                Err(error) => {
+                    is_well = false;
+                    tracing::error!(deployment = %key, %error, "a change cannot be told");
+                }
             }
         }
         self.lock().done(key);
+        is_well
     }
 
     /// A Deployment is new.
@@ -331,7 +360,7 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
         Ok(Reported { change: Change::deleted(&last, certain)?, old: Some(last), new: None })
     }
 
-    fn report(&self, key: &ObjectKey, reported: Reported) {
+    fn report(&self, key: &ObjectKey, reported: Reported) -> bool {
         let Change { summary, actor, coalesced, what, .. } = &reported.change;
         let by = actor.as_ref().map(|actor| actor.manager.as_str());
         if reported.is_tracked() {
@@ -339,9 +368,9 @@ impl<S: Fn(Reported) + Send + Sync + 'static> Inner<S> {
         } else {
             tracing::debug!(deployment = %key, ?what, by, coalesced, "{summary}");
         }
-        if self.guarded(key, || (self.sink)(reported)) {
-            self.reported.fetch_add(1, Ordering::Relaxed);
-        }
+        let is_told = self.guarded(key, || (self.sink)(reported));
+        self.reported.fetch_add(u64::from(is_told), Ordering::Relaxed);
+        is_told
     }
 
     /// Calls what is not ours. Tells whether it came back.

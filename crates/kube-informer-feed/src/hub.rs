@@ -42,7 +42,7 @@ use kube_informer::informer::Informer;
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 use prometheus_client::registry::Registry;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 // What is said.
 pub(crate) mod describe;
@@ -57,6 +57,7 @@ mod publisher;
 
 // How it is asked for.
 mod builder;
+mod names;
 mod resolve;
 mod subscribe;
 
@@ -68,6 +69,7 @@ use crate::message::{Message, StatusState};
 use crate::metrics::Metrics;
 use crate::session::Session;
 use builder::Settings;
+use names::Names;
 use news::{News, Tale, TopicId};
 use topic::Topic;
 
@@ -82,8 +84,7 @@ pub(crate) struct Inner {
     settings: Settings,
     core: Mutex<Core>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Names that are being looked up at a time.
-    resolving: Semaphore,
+    names: Names,
     /// Held by whoever begins to follow a resource that nobody asked for at the start, or gives one up.
     opening: tokio::sync::Mutex<()>,
     links: AtomicU64,

@@ -66,7 +66,10 @@ pub(crate) enum Refusal {
     Origin,
     Token,
     Subprotocol,
+    /// Too many connections.
     Full,
+    /// Too many connections of one address.
+    Address,
 }
 
 impl Metrics {
@@ -194,6 +197,7 @@ impl Refusal {
             Self::Token => "token",
             Self::Subprotocol => "subprotocol",
             Self::Full => "full",
+            Self::Address => "address",
         }
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/v1/stream` | the WebSocket: [`message`](crate::message) says what is spoken |
 //! | `/healthz` | 200 while the server runs |
-//! | `/readyz` | 200 while everything that it was started for is live; otherwise 503, and why |
+//! | `/readyz` | 200 while everything that it was started for is live; otherwise 503. Why is said to those who know the token, where there is one |
 //! | `/metrics` | what is counted, for Prometheus |
 //!
 //! Promised:
@@ -17,10 +17,12 @@
 //!    address, where logs would keep it.
 //! 3. A page of another site cannot connect through somebody's browser: its `Origin` is refused, and so is a `Host` that is
 //!    a name which was not allowed, as a name that was made to point here would be.
-//! 4. Everything is bounded: connections, requests that are not complete, subscriptions, frames, what waits for a client.
+//! 4. Everything is bounded: connections, those of one address, requests that are not complete, subscriptions, frames,
+//!    requests that wait, what waits for a client. One address does not take the places of all others, whatever it does.
 //! 5. What a client sends wrongly is said to that client. Only a frame that cannot be read, or is too large, ends its
 //!    connection. Others notice nothing.
-//! 6. A client that does not answer pings is closed; one that does not read is told so, and closed.
+//! 6. A client that neither answers pings nor reads is closed; one that reads less than there is to tell is told so, and closed.
+//!    Who reads at all is given its snapshot, however long that takes and however much changes meanwhile.
 //! 7. At shutdown, everyone is told from where to go on.
 
 use std::fmt;
@@ -35,6 +37,7 @@ mod builder;
 
 // The way in: connections, who may come, what is asked for.
 mod access;
+mod addresses;
 mod door;
 mod routes;
 

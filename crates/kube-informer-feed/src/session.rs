@@ -9,6 +9,8 @@
 //! - Above the bound, everything that waits is dropped, and the last that is said is a gap and a goodbye, with the cursor
 //!   from which everything can be told again. Nothing is dropped without that.
 //! - Snapshots and what is told to those who come back are not copied: they are written when they are sent, and do not count.
+//!   What happens to an object before its turn in a snapshot comes is part of it, and does not wait at all. Until a client
+//!   that reads has had its snapshot, more than usual may wait: four times the bound.
 //!
 //! The cursor of a message is where its subscriptions can go on from: everything before it was sent. A change that stands
 //! for several stands where the first of them stood, with its cursor: who comes back from there is told the others again.
@@ -20,6 +22,7 @@ use kube_informer::object::Object;
 // What waits.
 mod fold;
 mod outbox;
+mod snapshot;
 
 // What it becomes when it is sent.
 mod outgoing;
@@ -156,6 +159,9 @@ impl Session {
         };
         let mut groups: Vec<Group<'_>> = Vec::new();
         for sub in self.subs.iter().filter(|sub| sub.topic == news.topic && sub.active) {
+            if self.outbox.absorb(&sub.id, news) {
+                continue;
+            }
             let Some(seen) = told.seen_by(&sub.filter) else { continue };
             let form = (sub.mode, seen, sub.slow);
             match groups.iter_mut().find(|group| group.form == form) {

@@ -136,6 +136,7 @@ fn is_version(text: &str) -> bool {
 /// Makes two tests of a function over the `crate::harness::Place` of a test binary, which has `embedded` and `real` as
 /// [`Place`] has them.
 #[macro_export]
+#[allow(clippy::crate_in_macro_def, reason = "the harness is that of the test binary")]
 macro_rules! on_both {
     ($($name:ident),* $(,)?) => {
         mod embedded {

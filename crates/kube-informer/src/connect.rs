@@ -42,7 +42,7 @@ mod discovery;
 mod resolve;
 mod version;
 
-pub use self::resolve::{NotFound, ResolveError};
+pub use self::resolve::{Catalog, CatalogError, NotFound, ResolveError};
 pub use self::source::{ConnectError, Source};
 
 /// A server, as somebody. Clones are the same connection.

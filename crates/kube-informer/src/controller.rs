@@ -82,11 +82,13 @@ mod worker;
 mod writes;
 
 // What can be seen from outside.
+mod meter;
 mod metrics;
 
 pub use action::{Action, BoxError, Terminal, terminal};
 pub use context::{Context, NoSource};
 pub use error::{Report, RunError};
+pub use meter::{Meter, MeteredWork, MeteredWorker};
 pub use metrics::Metrics;
 pub use reconciler::Reconciler;
 pub use request::Request;
@@ -316,7 +318,12 @@ impl<K: 'static, S: Added> Controller<K, S> {
         self.with(Origin::Informer(informer.cast()), map)
     }
 
-    /// Keys from elsewhere: a timer, a queue, a webhook. Where very many keys wait already, the stream waits, too.
+    /// Keys from elsewhere: a timer, a queue, a webhook.
+    ///
+    /// While a hundred thousand keys are ready, no more are taken from the stream, and it waits
+    /// (`kube_informer_controller_external_waits_total` counts that). On standby, keys are taken all the same, each once, and
+    /// up to that number: nobody knows whether the one who leads was told of them, too. `workqueue_depth` says how many there
+    /// are. What the stream must not lose meanwhile, it has to keep.
     pub fn external<R: Into<Request> + 'static>(
         mut self,
         keys: impl Stream<Item = R> + Send + 'static,

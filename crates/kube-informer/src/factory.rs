@@ -51,7 +51,7 @@ mod timings;
 pub use builder::InformerBuilder;
 pub use timings::Timings;
 
-use crate::connect::{ConnectError, Connection, ResolveError, Source};
+use crate::connect::{Catalog, CatalogError, ConnectError, Connection, ResolveError, Source};
 use crate::informer::callers::Callers;
 use crate::informer::core::Core;
 use crate::informer::spec::Spec;
@@ -211,6 +211,15 @@ impl Factory {
     /// Where there is no such resource, it cannot be watched, or the server cannot be asked.
     pub async fn resolve(&self, name: &str) -> Result<Resource, ResolveError> {
         self.inner.connection.resolve(name).await
+    }
+
+    /// What the server serves now, to look up several names. One question, whatever the number of names.
+    ///
+    /// # Errors
+    ///
+    /// Where the server does not say it.
+    pub async fn catalog(&self) -> Result<Catalog, CatalogError> {
+        self.inner.connection.catalog().await
     }
 
     /// The informer for a resource, to be set up.

@@ -47,6 +47,7 @@ mod table;
 // What the queue knows, and who waits for it.
 mod shared;
 mod state;
+mod sync;
 mod wait;
 
 // What a worker holds.

@@ -108,7 +108,15 @@ async fn a_client_hears_what_changes(cluster: &Endpoint, namespace: &str, test: 
     let http = url.replace("ws://", "http://").replace("/v1/stream", "");
     let metrics = Endpoint::new(Access::anonymous(http)).unwrap().get("/metrics").await.unwrap();
     let metrics = metrics.text().into_owned();
-    assert!(metrics.contains("workqueue_adds_total{name=\"deployments\"}"), "{metrics}");
+    for name in [
+        "workqueue_adds_total{name=\"deployments\"}",
+        "workqueue_depth{name=\"deployments\"}",
+        "controller_runtime_reconcile_total{controller=\"deployments\",result=\"success\"}",
+        "controller_runtime_reconcile_time_seconds_count{controller=\"deployments\"}",
+        "controller_runtime_active_workers{controller=\"deployments\"}",
+    ] {
+        assert!(metrics.contains(name), "{name} in\n{metrics}");
+    }
     // It ends as asked to, and says goodbye.
     let ended = tokio::task::spawn_blocking(|| controller.terminate());
     let bye = message(&mut socket, |message| message["op"] == "bye").await;

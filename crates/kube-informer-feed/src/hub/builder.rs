@@ -9,8 +9,8 @@ use kube_informer::connect::ResolveError;
 use kube_informer::factory::Factory;
 use kube_informer::informer::Scope;
 use kube_informer::resource::Resource;
-use tokio::sync::Semaphore;
 
+use super::names::Names;
 use super::{Core, Hub, Inner, resolve};
 use crate::journal::{Bounds, Journal};
 use crate::metrics::Metrics;
@@ -166,7 +166,7 @@ impl Builder {
                 settings,
                 core: Mutex::new(core),
                 metrics: Arc::new(Metrics::default()),
-                resolving: Semaphore::new(4),
+                names: Names::default(),
                 opening: tokio::sync::Mutex::default(),
                 links: AtomicU64::new(0),
             }),

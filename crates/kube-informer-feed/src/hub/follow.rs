@@ -169,11 +169,11 @@ impl Follower {
             return;
         }
         let change = describe::modified(old, new);
-        if change.changes.is_empty() && change.truncated == 0 && change.classes.is_empty() {
+        if change.is_visible() {
+            self.tell(hub, change, Some(old.clone()), Some(new.clone()));
+        } else {
             // Only its version is another.
             self.know(hub, Known::Is(new.clone()));
-        } else {
-            self.tell(hub, change, Some(old.clone()), Some(new.clone()));
         }
     }
 

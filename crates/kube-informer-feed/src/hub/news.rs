@@ -136,6 +136,11 @@ impl Told {
         }
     }
 
+    /// The object as it is now; `None` of one that is gone.
+    pub(crate) fn now(&self) -> Option<&Object> {
+        self.new.as_ref()
+    }
+
     /// The object as it is now, or was last.
     pub(crate) fn object(&self) -> Option<&Object> {
         self.new.as_ref().or(self.old.as_ref())

@@ -60,8 +60,13 @@ impl Publisher {
         self.hub.inner.core().begin(self.topic);
     }
 
-    /// Tells a change: from what, where it is known, to what, where it is there still. Gives its place.
+    /// Tells a change: from what, where it is known, to what, where it is there still. Gives its place. One that does not
+    /// [show](Change::is_visible) is not told, and what there is now is known all the same.
     pub fn publish<K>(&self, change: Change, old: Option<&Object<K>>, new: Option<&Object<K>>) -> Cursor {
+        if let Some(new) = new.filter(|_| !change.is_visible()) {
+            self.known(new);
+            return self.hub.cursor();
+        }
         let (old, new) = (old.map(Object::cast), new.map(Object::cast));
         let told = self.hub.inner.tell(self.topic, change, old, new);
         told.unwrap_or_else(|| self.hub.cursor())

@@ -3,6 +3,7 @@
 use kube_informer::connect::ResolveError;
 use kube_informer::resource::Resource;
 
+use super::names::Unknown;
 use super::news::TopicId;
 use super::{Core, Hub, gvr};
 use crate::message::ErrMessage;
@@ -48,38 +49,45 @@ impl Hub {
         if let Some(topic) = self.inner.core().named(name) {
             return Ok(Meant::Topic(topic));
         }
-        let resource = {
-            // Each is a request to the cluster: they wait for each other here, not there.
-            let patience = self.inner.settings.patience;
-            let resolved = tokio::time::timeout(patience, async {
-                let _turn = self.inner.resolving.acquire().await;
-                self.inner.factory.resolve(&kubectl).await
-            });
-            match resolved.await {
-                Ok(Ok(resource)) => resource,
-                Ok(Err(error @ ResolveError::NotFound(_))) => return Err(refuse(404, error.to_string())),
-                Ok(Err(error @ ResolveError::NotWatchable { .. })) => {
-                    return Err(refuse(405, error.to_string()));
-                }
-                Ok(Err(error)) => return Err(refuse(503, format!("{error}; try again later"))),
-                Err(_) => {
-                    let message = format!(
-                        "the cluster did not say within {patience:?} what {name:?} is; try again later"
-                    );
-                    return Err(refuse(503, message));
-                }
+        // Whoever says all of a name means what it says: where that is not to be had, nobody needs to be asked what it is.
+        if name.contains('/') && !self.inner.settings.any {
+            return Err(self.forbidden(sub, name));
+        }
+        // Those who ask wait for each other here, and not in the cluster.
+        let patience = self.inner.settings.patience;
+        let resolved =
+            tokio::time::timeout(patience, self.inner.names.resolve(&self.inner.factory, &kubectl));
+        let resource = match resolved.await {
+            Ok(Ok(resource)) => resource,
+            Ok(Err(Unknown::Resolve(error @ ResolveError::NotFound(_)))) => {
+                return Err(refuse(404, error.to_string()));
+            }
+            Ok(Err(Unknown::Resolve(error @ ResolveError::NotWatchable { .. }))) => {
+                return Err(refuse(405, error.to_string()));
+            }
+            Ok(Err(Unknown::Resolve(error))) => return Err(refuse(503, format!("{error}; try again later"))),
+            Ok(Err(Unknown::Unasked(why))) => {
+                return Err(refuse(503, format!("{name:?} cannot be looked up: {why}; try again later")));
+            }
+            Err(_) => {
+                let message =
+                    format!("the cluster did not say within {patience:?} what {name:?} is; try again later");
+                return Err(refuse(503, message));
             }
         };
         if let Some(topic) = self.inner.core().find(&gvr(&resource)) {
             return Ok(Meant::Topic(topic));
         }
         if !self.inner.settings.any {
-            let wanted = self.wanted().join(", ");
-            let message =
-                format!("{} is not to be had here; this server was started for {wanted}", gvr(&resource));
-            return Err(refuse(403, message));
+            return Err(self.forbidden(sub, &gvr(&resource)));
         }
         Ok(Meant::Resource(resource))
+    }
+
+    fn forbidden(&self, sub: &str, name: &str) -> ErrMessage {
+        let wanted = self.wanted().join(", ");
+        let message = format!("{name} is not to be had here; this server was started for {wanted}");
+        ErrMessage::new(Some(sub), 403, message)
     }
 }
 

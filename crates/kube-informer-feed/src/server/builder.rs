@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::access::{Access, Token};
+use super::addresses::{Addresses, Share};
 use super::door::Door;
 use super::routes::{self, App};
 use super::{Phase, Server};
@@ -39,6 +39,7 @@ enum TokenFrom {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) connections: usize,
+    pub(crate) per_address: Option<usize>,
     pub(crate) pending: usize,
     pub(crate) subscriptions: usize,
     pub(crate) frame: usize,
@@ -93,6 +94,7 @@ impl Builder {
     pub(super) fn new(hub: Hub) -> Self {
         let settings = Settings {
             connections: 4_096,
+            per_address: None,
             pending: 256,
             subscriptions: 64,
             frame: 64 << 10,
@@ -150,7 +152,16 @@ impl Builder {
         self
     }
 
-    /// How many connections may be open that are no WebSockets yet; more wait. The default is 256.
+    /// How many WebSockets of one address may be open; where an address has a range of the newer kind, all of the range. The
+    /// default is a quarter of all, and as many as it wants for this machine itself. What is said here holds for every
+    /// address: where all come by one, as through a proxy, say as many as there may be in all.
+    pub fn per_address(mut self, most: usize) -> Self {
+        self.settings.per_address = Some(most);
+        self
+    }
+
+    /// How many connections may be open that are no WebSockets yet; more wait. The default is 256. One address may have a
+    /// quarter of them, and not more than it may have WebSockets; connections that are more are closed at once.
     pub fn pending(mut self, most: usize) -> Self {
         self.settings.pending = most.max(1);
         self
@@ -175,13 +186,15 @@ impl Builder {
         self
     }
 
-    /// How long a connection may take to become a WebSocket, or to be answered. The default is ten seconds.
+    /// How long a connection may take to become a WebSocket, or to be answered: from when it is there, however its request
+    /// comes, in one piece or byte by byte. The default is ten seconds.
     pub fn handshake(mut self, patience: Duration) -> Self {
         self.settings.handshake = patience;
         self
     }
 
-    /// How often clients are pinged, and how long they may take to answer. The default is 20 seconds each.
+    /// How often clients are pinged, and how long they may take to answer. The default is 20 seconds each. A client that is
+    /// sent very much and reads it slowly comes to the ping late: as long as it reads, it is not asked again.
     pub fn ping(mut self, every: Duration, patience: Duration) -> Self {
         (self.settings.ping, self.settings.pong) = (every.max(Duration::from_millis(1)), patience);
         self
@@ -227,10 +240,15 @@ impl Builder {
             return Err(ServerError::TokenWanted { address: listen });
         }
         let refused = |source| ServerError::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(refused)?;
+        let listener = Door::listen(listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         hub.register_metrics(&mut registry);
         hub.factory().register_metrics(&mut registry);
+
+        let Settings { connections, per_address, pending, handshake, .. } = settings;
+        let quarter = (pending / 4).max(1);
+        let in_line = Addresses::new(Share::of(pending, per_address.map(|most| most.min(quarter))));
+        let door = Door::new(listener, pending, in_line, Arc::clone(hub.metrics()), handshake);
 
         let phase = watch::Sender::new(Phase::Running);
         let (open, opened) = watch::channel(0);
@@ -240,9 +258,9 @@ impl Builder {
             settings,
             phase: phase.subscribe(),
             open,
+            addresses: Addresses::new(Share::of(connections, per_address)),
             registry,
         };
-        let door = Door::new(listener, settings.pending, settings.handshake);
         let router = routes::router(Arc::new(app));
         let mut ending = phase.subscribe();
         let task = tokio::spawn(async move {

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -16,6 +15,7 @@ use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
 use super::Phase;
+use super::door::Peer;
 use super::routes::Place;
 use crate::hub::Link;
 use crate::message::{ErrMessage, Hello, Limits, Message, Request, Sub, close};
@@ -26,17 +26,19 @@ use crate::session::Last;
 pub(crate) struct Connection {
     place: Place,
     socket: WebSocket,
-    peer: SocketAddr,
+    peer: Peer,
     link: Arc<Link>,
     phase: watch::Receiver<Phase>,
     /// Requests that wait for the one before them.
-    requests: VecDeque<Request>,
+    requests: VecDeque<(usize, Request)>,
+    /// What they took as they came, in bytes.
+    requested: usize,
     /// The one that is being done.
     doing: Option<Doing>,
     /// Whether something was given to the socket that may be in its buffer still.
     unflushed: bool,
-    /// A ping that was not answered, since when.
-    asked: Option<Instant>,
+    /// A ping that was not answered: since when, and how far the client had read.
+    asked: Option<(Instant, u64)>,
     /// A ping that is to be sent.
     ping_due: bool,
     /// Whether nothing can be read any more.
@@ -70,8 +72,11 @@ enum End {
 /// Requests that may wait for each other.
 const REQUESTS: usize = 256;
 
+/// What they may take, as they come; a single one may be larger.
+const REQUESTED: usize = 256 << 10;
+
 impl Connection {
-    pub(crate) fn new(place: Place, socket: WebSocket, peer: SocketAddr) -> Self {
+    pub(crate) fn new(place: Place, socket: WebSocket, peer: Peer) -> Self {
         let link = place.hub.connect(place.settings.outbox);
         let phase = place.phase.clone();
         place.hub.metrics().connected();
@@ -82,6 +87,7 @@ impl Connection {
             link,
             phase,
             requests: VecDeque::new(),
+            requested: 0,
             doing: None,
             unflushed: false,
             asked: None,
@@ -96,10 +102,10 @@ impl Connection {
         self.hello();
         if everything {
             let all = self.place.hub.wanted().into_iter();
-            self.requests.extend(all.map(|gvr| Request::Sub(Sub::new(gvr.clone(), gvr))));
+            self.requests.extend(all.map(|gvr| (0, Request::Sub(Sub::new(gvr.clone(), gvr)))));
             self.next_request();
         }
-        tracing::debug!(peer = %self.peer, everything, "connected");
+        tracing::debug!(peer = %self.peer.address, everything, "connected");
         let mut over = self.phase.clone();
         let is_cut = tokio::select! {
             () = self.live() => false,
@@ -175,15 +181,13 @@ impl Connection {
                 () = link.wake.notified() => {}
                 _ = ping.tick(), if goodbye_by.is_none() => {
                     if self.asked.is_none() {
-                        self.asked = Some(Instant::now());
+                        self.asked = Some((Instant::now(), self.peer.progress()));
                         self.ping_due = true;
                     }
                 }
                 _ = bookmark.tick(), if goodbye_by.is_none() => self.place.hub.bookmark(&self.link),
-                () = until(asked.map(|asked| asked + settings.pong)), if goodbye_by.is_none() => {
-                    // Nobody may be there to read it.
-                    let message = format!("a ping was not answered within {:?}", settings.pong);
-                    self.link.with(|session| session.outbox.close(close::SILENT, &message, None));
+                () = until(asked.map(|(asked, _)| asked + settings.pong)), if goodbye_by.is_none() => {
+                    self.unanswered();
                 }
                 () = until(closing_at) => {}
                 _ = phase.wait_for(|phase| *phase >= Phase::Ending), if goodbye_by.is_none() => {
@@ -192,6 +196,18 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// A ping was not answered in time. Who has read meanwhile has not come to it yet.
+    fn unanswered(&mut self) {
+        let progress = self.peer.progress();
+        if self.asked.is_some_and(|(_, before)| before != progress) {
+            self.asked = Some((Instant::now(), progress));
+            return;
+        }
+        // Nobody may be there to read it.
+        let message = format!("a ping was not answered within {:?}", self.place.settings.pong);
+        self.link.with(|session| session.outbox.close(close::SILENT, &message, None));
     }
 
     /// Waits for the socket, and for the request that is being done.
@@ -231,7 +247,7 @@ impl Connection {
             Step::Ready(Ok(())) => return self.send().err(),
             Step::Flushed(Ok(())) => self.unflushed = false,
             Step::Ready(Err(error)) | Step::Flushed(Err(error)) => {
-                tracing::debug!(peer = %self.peer, %error, "a message cannot be sent");
+                tracing::debug!(peer = %self.peer.address, %error, "a message cannot be sent");
                 return Some(End::Gone(CloseReason::Broken));
             }
             Step::Done(done) => {
@@ -246,12 +262,16 @@ impl Connection {
     fn came(&mut self, frame: Frame) -> Option<End> {
         match frame {
             Frame::Text(text) => match Request::read(&text) {
-                Ok(request) if self.requests.len() < REQUESTS => {
-                    self.requests.push_back(request);
+                Ok(request) if self.has_room(text.len()) => {
+                    self.requests.push_back((text.len(), request));
+                    self.requested += text.len();
                     self.next_request();
                 }
                 Ok(_) => {
-                    let message = format!("{REQUESTS} requests wait already; wait for answers");
+                    let (count, bytes) = (self.requests.len(), self.requested);
+                    let message = format!(
+                        "{count} requests of {bytes} bytes wait already, {REQUESTS} of {REQUESTED} bytes may; wait for answers"
+                    );
                     self.refuse(Some(ErrMessage::new(None, 429, message)));
                 }
                 Err(error) => self.refuse(Some(error)),
@@ -265,6 +285,11 @@ impl Connection {
             Frame::Close(_) => return Some(End::Answer),
         }
         None
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.requests.is_empty()
+            || (self.requests.len() < REQUESTS && self.requested.saturating_add(bytes) <= REQUESTED)
     }
 
     /// A frame cannot be read: what comes after it means nothing.
@@ -295,13 +320,14 @@ impl Connection {
 
     fn next_request(&mut self) {
         while self.doing.is_none() {
-            match self.requests.pop_front() {
-                None => return,
-                Some(Request::Unsub(unsub)) => {
+            let Some((bytes, request)) = self.requests.pop_front() else { return };
+            self.requested = self.requested.saturating_sub(bytes);
+            match request {
+                Request::Unsub(unsub) => {
                     let done = self.place.hub.unsubscribe(&self.link, &unsub.id);
                     self.refuse(done.err());
                 }
-                Some(Request::Sub(sub)) => {
+                Request::Sub(sub) => {
                     let (hub, link) = (self.place.hub.clone(), Arc::clone(&self.link));
                     let most = self.place.settings.subscriptions;
                     self.doing = Some(Box::pin(async move { hub.subscribe(&link, sub, most).await }));
@@ -312,7 +338,7 @@ impl Connection {
 
     fn refuse(&self, error: Option<ErrMessage>) {
         if let Some(error) = error {
-            tracing::debug!(peer = %self.peer, %error, "a request was refused");
+            tracing::debug!(peer = %self.peer.address, %error, "a request was refused");
             self.place.hub.metrics().error();
             self.place.hub.say(&self.link, &Message::Err(error));
         }
@@ -373,7 +399,7 @@ impl Drop for Connection {
         let subscriptions = self.link.session().len();
         self.place.hub.disconnect(&self.link);
         self.place.hub.metrics().disconnected(self.reason, subscriptions);
-        tracing::debug!(peer = %self.peer, reason = ?self.reason, "disconnected");
+        tracing::debug!(peer = %self.peer.address, reason = ?self.reason, "disconnected");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is asked for, by whom, and who answers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 
 use super::Phase;
 use super::access::{self, Access, Refused, Speaks};
+use super::addresses::{Addresses, Seat};
 use super::builder::Settings;
 use super::connection::Connection;
 use super::door::Peer;
@@ -32,11 +34,17 @@ pub(crate) struct App {
     pub(crate) phase: watch::Receiver<Phase>,
     /// How many WebSockets there are.
     pub(crate) open: watch::Sender<usize>,
+    /// Whose they are.
+    pub(crate) addresses: Arc<Addresses>,
     pub(crate) registry: Registry,
 }
 
 /// A place among the WebSockets; free again when it is dropped.
-pub(crate) struct Place(Arc<App>);
+pub(crate) struct Place {
+    app: Arc<App>,
+    /// Given back with it.
+    _seat: Seat,
+}
 
 pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
@@ -83,19 +91,13 @@ async fn stream(
         Ok(speaks) => speaks,
         Err(refused) => return app.refuse(refused),
     };
-    let Some(place) = App::place(&app) else {
-        let message = match *app.phase.borrow() {
-            Phase::Running => {
-                format!(
-                    "{} connections are open, more are not allowed; try again later",
-                    app.settings.connections
-                )
-            }
-            Phase::Ending | Phase::Over => "the server ends; try again later".to_owned(),
-        };
-        let mut response = app.refuse(Refused { status: 503, why: Refusal::Full, message });
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
-        return response;
+    let place = match App::place(&app, peer.address.ip()) {
+        Ok(place) => place,
+        Err(refused) => {
+            let mut response = app.refuse(refused);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+            return response;
+        }
     };
     let upgrade = match speaks {
         Speaks::Ours => upgrade.protocols([SUBPROTOCOL]),
@@ -110,11 +112,13 @@ async fn stream(
         .write_buffer_size(4 << 10)
         .on_upgrade(move |socket| async move {
             peer.comes_in();
-            Connection::new(place, socket, peer.address).run(speaks == Speaks::Anything).await;
+            Connection::new(place, socket, peer).run(speaks == Speaks::Anything).await;
         })
 }
 
-async fn ready(State(app): State<Arc<App>>) -> Response {
+async fn ready(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    // What a cluster has, and what is wrong with it, is not for everyone.
+    let is_told = app.access.check_token(&headers).is_ok();
     let mut text = String::new();
     let mut is_ready = true;
     for topic in app.hub.topics().into_iter().filter(|topic| topic.wanted) {
@@ -123,8 +127,9 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
         let why = topic.why.map(|why| format!(": {why}")).unwrap_or_default();
         text.push_str(&format!("{} {}{why}\n", topic.gvr, topic.state.as_str()));
     }
-    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, text).into_response()
+    let (status, word) =
+        if is_ready { (StatusCode::OK, "ready\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready\n") };
+    (status, if is_told { text } else { word.to_owned() }).into_response()
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
@@ -148,17 +153,28 @@ impl App {
     }
 
     /// A place among the WebSockets, where there is one.
-    fn place(app: &Arc<Self>) -> Option<Place> {
+    fn place(app: &Arc<Self>, address: IpAddr) -> Result<Place, Refused> {
+        let refused = |status, why, message| Err(Refused { status, why, message });
         if *app.phase.borrow() != Phase::Running {
-            return None;
+            return refused(503, Refusal::Full, "the server ends; try again later".to_owned());
         }
+        let Some(seat) = app.addresses.seat(address) else {
+            let most = app.addresses.most(address);
+            let message =
+                format!("{most} connections of one address are open, more are not allowed; try again later");
+            return refused(429, Refusal::Address, message);
+        };
         let most = app.settings.connections;
         let is_in = app.open.send_if_modified(|open| {
             let is_room = *open < most;
             *open += usize::from(is_room);
             is_room
         });
-        is_in.then(|| Place(Arc::clone(app)))
+        if !is_in {
+            let message = format!("{most} connections are open, more are not allowed; try again later");
+            return refused(503, Refusal::Full, message);
+        }
+        Ok(Place { app: Arc::clone(app), _seat: seat })
     }
 }
 
@@ -166,12 +182,12 @@ impl std::ops::Deref for Place {
     type Target = App;
 
     fn deref(&self) -> &App {
-        &self.0
+        &self.app
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.open.send_modify(|open| *open = open.saturating_sub(1));
+        self.app.open.send_modify(|open| *open = open.saturating_sub(1));
     }
 }

@@ -1,18 +1,21 @@
 //! What waits to be sent to one client, in order and bounded.
+//!
+//! While a snapshot is being sent, several times as much may wait ([`PATIENCE`]), as long as the client reads: of very much
+//! that changes all the time, more changes than usual come before it is done, and who is closed then has to begin anew.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kube_informer::object::Object;
 
 use super::fold::Fold;
 use super::outgoing::Outgoing;
+use super::snapshot::Snapshot;
 use super::{Beginning, Subscription};
 use crate::change::Change;
 use crate::hub::news::{Filter, Form, News, Seen, Tale};
 use crate::journal::Cursor;
-use crate::message::{Bookmark, Bye, ErrMessage, Gap, Message, Mode, Slow, SnapBegin, SnapEnd, close};
+use crate::message::{Bookmark, Bye, ErrMessage, Gap, Message, Mode, Slow, close};
 
 /// See the module.
 #[derive(Debug)]
@@ -23,6 +26,12 @@ pub(crate) struct Outbox {
     budget: usize,
     /// Above this, it is worth folding.
     fold_above: usize,
+    /// Snapshots that are being sent, or wait; the items say where.
+    snapshots: Vec<Snapshot>,
+    /// Whether there was a snapshot since what waits was last as much as usual.
+    is_patient: bool,
+    /// What was put in since something was taken out.
+    since_read: usize,
     /// What is being folded keeps its say in where to go on from.
     folding: Option<Waiting>,
     /// Up to where everything was sent.
@@ -68,9 +77,13 @@ pub(super) struct Item {
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    Text { text: Bytes, cursor: Option<Cursor> },
+    Text {
+        text: Bytes,
+        cursor: Option<Cursor>,
+    },
     News(Pending),
-    Snapshot(Box<Snapshot>),
+    /// The snapshot of the subscription with this name.
+    Snapshot(String),
     Replay(Box<Replay>),
 }
 
@@ -94,20 +107,6 @@ pub(crate) struct Merged {
     pub(crate) last: Arc<News>,
 }
 
-/// Objects that are sent one by one.
-#[derive(Debug)]
-pub(super) struct Snapshot {
-    id: String,
-    gvr: String,
-    filter: Filter,
-    mode: Mode,
-    objects: Arc<[Object]>,
-    cursor: Cursor,
-    /// `None` before the beginning was said.
-    next: Option<usize>,
-    count: usize,
-}
-
 /// What was missed, sent one by one.
 #[derive(Debug)]
 pub(super) struct Replay {
@@ -122,6 +121,9 @@ pub(super) struct Replay {
     /// The place before the next one.
     at: Cursor,
 }
+
+/// So many times what may wait as a rule may wait while a snapshot is sent.
+const PATIENCE: usize = 4;
 
 /// What an item takes beside its text.
 const ITSELF: usize = 96;
@@ -143,6 +145,9 @@ impl Outbox {
             bytes: 0,
             budget,
             fold_above: budget / 2,
+            snapshots: Vec::new(),
+            is_patient: false,
+            since_read: 0,
             folding: None,
             sent: None,
             phase: Phase::Open,
@@ -168,6 +173,12 @@ impl Outbox {
         self.bytes
     }
 
+    /// Changes that wait.
+    #[cfg(test)]
+    pub(super) fn waiting_changes(&self) -> usize {
+        self.waiting().changes
+    }
+
     /// A message that stands for itself; with a cursor, where it says one. `head` is where the hub is.
     pub(crate) fn push_text(&mut self, text: String, cursor: Option<Cursor>, head: Cursor) {
         let bytes = text.len() + ITSELF;
@@ -183,7 +194,7 @@ impl Outbox {
             return;
         }
         // One that is larger than all there is room for is sent to those who read.
-        if self.bytes > 0 && self.bytes + item.bytes > self.budget {
+        if self.bytes > 0 && self.is_too_much(self.bytes + item.bytes) {
             let waiting = self.waiting();
             let reason = format!(
                 "slow: {} bytes wait, {} are allowed; {} changes are not sent",
@@ -200,7 +211,23 @@ impl Outbox {
             return;
         }
         self.bytes += item.bytes;
+        self.since_read += item.bytes;
         self.items.push_back(item);
+    }
+
+    fn is_too_much(&self, bytes: usize) -> bool {
+        if self.is_patient {
+            let reads = self.since_read <= self.budget;
+            bytes > self.budget && !(reads && bytes <= self.budget.saturating_mul(PATIENCE))
+        } else {
+            bytes > self.budget
+        }
+    }
+
+    /// Whether something that is told is part of the snapshot of a subscription, which has not come to it yet.
+    pub(super) fn absorb(&mut self, id: &str, news: &News) -> bool {
+        let snapshot = self.snapshots.iter_mut().find(|snapshot| snapshot.id == id);
+        snapshot.is_some_and(|snapshot| snapshot.absorb(news))
     }
 
     /// Drops what waits and says goodbye, after something else where that is given.
@@ -211,6 +238,7 @@ impl Outbox {
         let resume = self.resume();
         self.phase = Phase::Closing(Closing { code });
         self.items.clear();
+        self.snapshots.clear();
         self.bytes = 0;
         let last = last.map(|last| match last {
             Last::Gap { reason, to } => {
@@ -249,16 +277,13 @@ impl Outbox {
                 self.push_text(text, Some(cursor), cursor);
                 return;
             }
-            Beginning::Snapshot(objects) => Kind::Snapshot(Box::new(Snapshot {
-                id: sub.id.clone(),
-                gvr: gvr.to_owned(),
-                filter: sub.filter.clone(),
-                mode: sub.mode,
-                objects,
-                cursor,
-                next: None,
-                count: 0,
-            })),
+            Beginning::Snapshot(objects) => {
+                if self.phase == Phase::Open {
+                    self.snapshots.push(Snapshot::new(sub, gvr, objects, cursor));
+                    self.is_patient = true;
+                }
+                Kind::Snapshot(sub.id.clone())
+            }
             Beginning::Replay(news) => {
                 // Who is closed before the first goes on from where it came.
                 let first = news.first().map_or(cursor, |news| before(news.cursor));
@@ -281,7 +306,7 @@ impl Outbox {
     pub(super) fn forget(&mut self, sub: &Subscription) {
         let is_its = |item: &Item| match &item.kind {
             Kind::News(pending) => pending.label == sub.label,
-            Kind::Snapshot(snapshot) => snapshot.id == sub.id,
+            Kind::Snapshot(id) => *id == sub.id,
             Kind::Replay(replay) => replay.id == sub.id,
             Kind::Text { .. } => false,
         };
@@ -293,6 +318,7 @@ impl Outbox {
             }
             stays
         });
+        self.snapshots.retain(|snapshot| snapshot.id != sub.id);
         self.relax();
     }
 
@@ -301,13 +327,16 @@ impl Outbox {
         if self.bytes <= self.budget / 2 {
             self.fold_above = self.budget / 2;
         }
+        if self.snapshots.is_empty() && self.bytes <= self.budget {
+            self.is_patient = false;
+        }
     }
 
     /// Passes over what the first that waits does not select, so much and no more. Whether the next is found at once, then:
     /// else, others have their turn before this is called again.
     pub(super) fn advance(&mut self) -> bool {
         match self.items.front_mut().map(|item| &mut item.kind) {
-            Some(Kind::Snapshot(snapshot)) => snapshot.advance(),
+            Some(Kind::Snapshot(id)) => snapshot(&mut self.snapshots, id).is_none_or(Snapshot::advance),
             Some(Kind::Replay(replay)) => replay.advance(),
             Some(Kind::Text { .. } | Kind::News(_)) | None => true,
         }
@@ -316,17 +345,17 @@ impl Outbox {
     /// The next that is to be sent.
     pub(super) fn pop(&mut self) -> Option<Outgoing> {
         let part = match &mut self.items.front_mut()?.kind {
-            Kind::Snapshot(snapshot) => snapshot.next(),
+            Kind::Snapshot(id) => snapshot(&mut self.snapshots, id).and_then(Snapshot::next),
             Kind::Replay(replay) => replay.next(),
             Kind::Text { .. } | Kind::News(_) => None,
         };
+        self.since_read = 0;
         if part.is_some() {
             return part;
         }
         let item = self.items.pop_front()?;
         self.bytes = self.bytes.saturating_sub(item.bytes);
-        self.relax();
-        Some(match item.kind {
+        let outgoing = match item.kind {
             Kind::Text { text, cursor } => {
                 self.sent = cursor.or(self.sent);
                 Outgoing::Text(text)
@@ -335,17 +364,34 @@ impl Outbox {
                 self.sent = Some(pending.news.cursor);
                 Outgoing::News(pending)
             }
-            Kind::Snapshot(snapshot) => {
-                let Snapshot { id, cursor, count, .. } = *snapshot;
-                self.sent = Some(cursor);
-                Outgoing::Text(Message::SnapEnd(SnapEnd { sub: id, cursor, count }).text().into())
-            }
+            Kind::Snapshot(id) => self.end(&id)?,
             Kind::Replay(replay) => {
                 let cursor = replay.cursor;
                 self.sent = Some(cursor);
                 Outgoing::Text(Message::Bookmark(Bookmark { cursor }).text().into())
             }
-        })
+        };
+        self.relax();
+        Some(outgoing)
+    }
+
+    /// The end of a snapshot. What was told meanwhile of those whose turn had come waits behind it: it stands before that.
+    fn end(&mut self, id: &str) -> Option<Outgoing> {
+        let at = self.snapshots.iter().position(|snapshot| snapshot.id == id)?;
+        let snapshot = self.snapshots.swap_remove(at);
+        let later = |one: Cursor, two: Cursor| if one.seq < two.seq { two } else { one };
+        let mut cursor = self.sent.map_or(snapshot.cursor(), |sent| later(sent, snapshot.cursor()));
+        let waits = self.items.iter().find_map(|item| match &item.kind {
+            Kind::Text { cursor, .. } => *cursor,
+            Kind::News(pending) => Some(before(pending.news.cursor)),
+            Kind::Replay(replay) => Some(replay.at),
+            Kind::Snapshot(_) => None,
+        });
+        if let Some(waits) = waits.filter(|waits| waits.seq < cursor.seq) {
+            cursor = waits;
+        }
+        self.sent = Some(cursor);
+        Some(snapshot.end(cursor))
     }
 
     pub(super) fn take_fold(&mut self) -> Option<Fold> {
@@ -370,6 +416,10 @@ impl Outbox {
         self.fold_above = (self.budget / 2).max(self.bytes + self.budget / 8);
         folded
     }
+}
+
+fn snapshot<'s>(snapshots: &'s mut [Snapshot], id: &str) -> Option<&'s mut Snapshot> {
+    snapshots.iter_mut().find(|snapshot| snapshot.id == id)
 }
 
 /// The place before one.
@@ -401,39 +451,6 @@ impl Waiting {
             }
         }
         waiting
-    }
-}
-
-impl Snapshot {
-    fn advance(&mut self) -> bool {
-        let Some(next) = &mut self.next else { return true };
-        for _ in 0..AT_ONCE {
-            match self.objects.get(*next) {
-                Some(object) if !self.filter.meets(object) => *next += 1,
-                _ => return true,
-            }
-        }
-        false
-    }
-
-    fn next(&mut self) -> Option<Outgoing> {
-        let Some(next) = &mut self.next else {
-            self.next = Some(0);
-            let begin = SnapBegin { sub: self.id.clone(), gvr: self.gvr.clone() };
-            return Some(Outgoing::Text(Message::SnapBegin(begin).text().into()));
-        };
-        while let Some(object) = self.objects.get(*next) {
-            *next += 1;
-            if self.filter.meets(object) {
-                self.count += 1;
-                return Some(Outgoing::Item {
-                    sub: self.id.clone(),
-                    object: object.clone(),
-                    mode: self.mode,
-                });
-            }
-        }
-        None
     }
 }
 

@@ -1,18 +1,19 @@
 //! A server behind a fault proxy, with a namespace for the test, and a controller of its Deployments.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use kube_informer::connect::Source;
 use kube_informer::factory::{Factory, Timings};
 use kube_informer::informer::Scope;
-use kube_informer_apiserver::Server;
 use kube_informer_feed::deployments::{DeploymentController, Ended, Reported};
-use kube_informer_testbed::cluster::{Cluster, Namespace};
-use kube_informer_testbed::http::Endpoint;
+use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::kubeconfig::Access;
+pub(crate) use kube_informer_testbed::on_both;
+use kube_informer_testbed::place;
 use kube_informer_testbed::proxy::{self, Proxy};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -21,47 +22,41 @@ use tokio::task::JoinHandle;
 /// Long enough for anything on a busy machine; no test waits for it to pass.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// A server with a namespace of the test's own.
+/// A server with a namespace of the test's own, behind a proxy.
 pub(crate) struct Place {
-    pub(crate) endpoint: Endpoint,
+    place: place::Place,
     pub(crate) proxy: Proxy,
-    pub(crate) namespace: String,
+    /// Of the way through the proxy.
     pub(crate) kubeconfig: PathBuf,
-    /// What ends with the test.
-    _server: Option<Server>,
-    _own: Option<Namespace>,
+}
+
+impl Deref for Place {
+    type Target = place::Place;
+
+    fn deref(&self) -> &place::Place {
+        &self.place
+    }
 }
 
 impl Place {
     pub(crate) async fn embedded() -> Result<Self> {
-        let server = Server::builder().start().await?;
-        let endpoint = Endpoint::new(Access::anonymous(server.url()))?;
-        let place = Self::before(endpoint, "test".to_owned(), Some(server), None).await?;
-        place.post("/api/v1/namespaces", &json!({ "metadata": { "name": "test" } })).await?;
-        Ok(place)
+        Self::behind_a_proxy(place::Place::embedded().await?).await
     }
 
     /// The real server of this test run.
     pub(crate) async fn real(cluster: Cluster, test: &str) -> Result<Self> {
-        let namespace = cluster.namespace(test).await?;
-        let name = namespace.name().to_owned();
-        Self::before(cluster.endpoint().clone(), name, None, Some(namespace)).await
+        Self::behind_a_proxy(place::Place::real(cluster, test).await?).await
     }
 
-    async fn before(
-        endpoint: Endpoint,
-        namespace: String,
-        server: Option<Server>,
-        own: Option<Namespace>,
-    ) -> Result<Self> {
+    async fn behind_a_proxy(place: place::Place) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let proxy = proxy::Config::new(endpoint.access()).add_credentials().start().await?;
+        let proxy = proxy::Config::new(place.endpoint.access()).add_credentials().start().await?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = format!("deployments-{}-{number}.kubeconfig", std::process::id());
         let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);
         // The proxy has credentials for those who bring none.
         Access::anonymous(proxy.url()).write(&kubeconfig)?;
-        Ok(Self { endpoint, proxy, namespace, kubeconfig, _server: server, _own: own })
+        Ok(Self { place, proxy, kubeconfig })
     }
 
     /// A factory that goes through the proxy.
@@ -75,13 +70,7 @@ impl Place {
     /// The path of the Deployments, or of one of them.
     pub(crate) fn path(&self, name: &str) -> String {
         let slash = if name.is_empty() { "" } else { "/" };
-        format!("/apis/apps/v1/namespaces/{}/deployments{slash}{name}", self.namespace)
-    }
-
-    pub(crate) async fn post(&self, path: &str, object: &Value) -> Result<Value> {
-        let answer = self.endpoint.post(path, object).await?;
-        ensure!(answer.status.is_success(), "POST {path}: {answer:?}");
-        answer.json().context("an answer that is not JSON")
+        self.place.path(&format!("apps/v1/deployments{slash}{name}"))
     }
 
     pub(crate) async fn create(&self, name: &str, containers: Value) -> Result<Value> {
@@ -89,9 +78,7 @@ impl Place {
     }
 
     pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Result<Value> {
-        let answer = self.endpoint.merge_patch(&self.path(name), patch).await?;
-        ensure!(answer.status.is_success(), "PATCH {name}: {answer:?}");
-        answer.json().context("an answer that is not JSON")
+        self.place.merge(&self.path(name), patch).await
     }
 
     pub(crate) async fn scale(&self, name: &str, replicas: u32) -> Result<Value> {
@@ -104,9 +91,7 @@ impl Place {
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Result<()> {
-        let answer = self.endpoint.delete(&self.path(name)).await?;
-        ensure!(answer.status.is_success(), "DELETE {name}: {answer:?}");
-        Ok(())
+        self.place.delete(&self.path(name)).await
     }
 }
 
@@ -203,24 +188,3 @@ impl Running {
         Ok((told, ended))
     }
 }
-
-/// Makes two tests of a function over a [`Place`].
-macro_rules! on_both {
-    ($($name:ident),* $(,)?) => {
-        mod embedded {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() -> anyhow::Result<()> {
-                super::$name($crate::harness::Place::embedded().await?).await
-            })*
-        }
-        mod real {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                let cluster = kube_informer_testbed::require!(kube_informer_testbed::cluster::Cluster::shared().await);
-                let place = $crate::harness::Place::real(cluster, stringify!($name)).await.unwrap();
-                super::$name(place).await.unwrap();
-            })*
-        }
-    };
-}
-pub(crate) use on_both;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use kube_informer::controller::Metrics;
 use kube_informer::informer::Scope;
-use kube_informer::workqueue::Metrics;
 use kube_informer_feed::change::{Reason, What};
 use kube_informer_feed::deployments::{DeploymentController, Reported};
 use kube_informer_testbed::eventually::eventually;
@@ -21,6 +21,7 @@ on_both! {
     what_is_deleted_during_a_disconnect_is_found_missing,
     one_that_is_created_again_during_a_disconnect_is_a_deletion_and_an_addition,
     a_burst_is_told_as_what_it_comes_to,
+    what_is_as_it_was_is_not_told,
     a_sink_that_panics_stops_nobody,
     what_was_read_is_told_before_the_end,
     a_sink_that_is_stuck_is_waited_for_and_not_for_ever,
@@ -146,6 +147,55 @@ async fn a_burst_is_told_as_what_it_comes_to(place: Place) -> Result<()> {
     Ok(())
 }
 
+/// There and back again while nobody could be told: only the version is another then.
+async fn what_is_as_it_was_is_not_told(place: Place) -> Result<()> {
+    place.create("web", web("1")).await?;
+    let factory = place.factory().await?;
+    let gate = Arc::new(Gate::default());
+    let (wait, (tell, mut told)) = (Arc::clone(&gate), tokio::sync::mpsc::unbounded_channel());
+    let (found, mut same) = tokio::sync::mpsc::unbounded_channel();
+    let controller = DeploymentController::new(&factory, Scope::namespace(&place.namespace))
+        .workers(1)
+        .same(move |object| found.send(object.version().to_string()).unwrap());
+    let informer = controller.informer().clone();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let sink = move |reported: Reported| {
+        if reported.change.summary == "replicas 1→2" {
+            wait.pass();
+        }
+        tell.send(reported.change.summary).unwrap();
+    };
+    let run = tokio::spawn(controller.run(sink, async move {
+        let _ = stopped.await;
+    }));
+    factory.synced(SOON).await?;
+    place.scale("web", 2).await?;
+    gate.is_reached().await;
+    place.scale("web", 3).await?;
+    let last = place.scale("web", 2).await?;
+    let version = last["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    eventually("it is read", SOON, async || {
+        let object = informer.get(&place.namespace, "web")?;
+        (object.version().to_string() == version).then_some(())
+    })
+    .await;
+    gate.open();
+    let soon = |wait| tokio::time::timeout(SOON, wait);
+    assert_eq!(soon(same.recv()).await?, Some(version), "it is known");
+    place.scale("web", 5).await?;
+    drop(stop);
+    let ended = tokio::time::timeout(SOON, run).await??;
+    let mut lines = Vec::new();
+    while let Some(line) = told.recv().await {
+        lines.push(line);
+    }
+    assert_eq!(lines.first().map(String::as_str), Some("replicas 1→2"));
+    assert!(!lines.iter().any(|line| line.contains("no visible change")), "{lines:?}");
+    assert_eq!((ended.reported, ended.left), (lines.len() as u64, 0));
+    factory.shutdown().await;
+    Ok(())
+}
+
 async fn a_sink_that_panics_stops_nobody(place: Place) -> Result<()> {
     let mut controller = Running::start_with(&place, |reported| {
         assert!(!reported.change.obj.name.starts_with("bad"), "this is the test's panic");
@@ -188,6 +238,17 @@ async fn what_was_read_is_told_before_the_end(place: Place) -> Result<()> {
         page.contains("workqueue_depth{name=\"deployments\"} 20\n").then_some(())
     })
     .await;
+    let mut page = String::new();
+    prometheus_client::encoding::text::encode(&mut page, &registry)?;
+    for line in [
+        "controller_runtime_max_concurrent_reconciles{controller=\"deployments\"} 2",
+        "controller_runtime_active_workers{controller=\"deployments\"} 2",
+        "controller_runtime_reconcile_total{controller=\"deployments\",result=\"success\"} 0",
+        "controller_runtime_reconcile_errors_total{controller=\"deployments\"} 0",
+        "workqueue_adds_total{name=\"deployments\"} 22",
+    ] {
+        assert!(page.lines().any(|each| each == line), "{line} in\n{page}");
+    }
     drop(stop);
     gate.open();
     let ended = tokio::time::timeout(SOON, run).await??;

@@ -1,10 +1,11 @@
 //! What clients send wrongly is said to them, and to nobody else.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures_util::SinkExt;
 use kube_informer_feed::message::{Message, close};
+use kube_informer_testbed::proxy::Match;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message as Frame;
@@ -35,7 +36,8 @@ async fn a_request_that_is_wrong_is_refused_and_the_connection_stays(place: Plac
         (r#"{"op":"sub","id":"x","gvr":"v1/configmaps","namespace":"a"}"#, 400, "unknown field `namespace`"),
         (r#"{"op":"sub","id":"x","gvr":"a/b/c/d"}"#, 400, "names no resource"),
         (r#"{"op":"sub","id":"x","gvr":"../../secrets"}"#, 400, "names no resource"),
-        (r#"{"op":"sub","id":"x","gvr":"apps/v1/deploymets"}"#, 404, "did you mean deployments"),
+        (r#"{"op":"sub","id":"x","gvr":"apps/v1/deploymets"}"#, 403, "started for v1/configmaps"),
+        (r#"{"op":"sub","id":"x","gvr":"deploymets"}"#, 404, "did you mean deployments"),
         (r#"{"op":"sub","id":"x","gvr":"secrets"}"#, 403, "started for v1/configmaps"),
         (r#"{"op":"sub","id":"x","gvr":"configmaps","labels":"app in web"}"#, 400, "label selector"),
         (r#"{"op":"sub","id":"taken","gvr":"configmaps"}"#, 409, "there is a subscription"),
@@ -150,5 +152,74 @@ async fn a_client_that_goes_away_leaves_nothing_behind() -> Result<()> {
     // With a word or without, it was the client who went, and nothing was wrong.
     assert_eq!(feed.metric("kube_informer_feed_closes_total{reason=\"client\"}").await?, 2.0);
     assert_eq!(feed.metric("kube_informer_feed_errors_total").await?, 0.0);
+    Ok(())
+}
+
+/// Questions about what the cluster serves.
+fn asked(feed: &Feed) -> usize {
+    feed.place.proxy.requests().matching(|request| request.path == "/apis").len()
+}
+
+#[tokio::test]
+async fn however_many_names_are_tried_the_cluster_is_asked_seldom() -> Result<()> {
+    let feed = Place::embedded().await?.feed_with(|hub| hub.any_resource(true), |server| server).await?;
+    let mut client = feed.client().await?;
+    let (before, begun) = (asked(&feed), Instant::now());
+    for number in 0..200 {
+        client.sub("s", json!({ "gvr": format!("apps/v1/things{number}") })).await?;
+        let (code, _, message) = client.err().await?;
+        assert!(code == 404 && message.contains("things"), "{code} {message}");
+    }
+    // Once, and once more for each two seconds.
+    let most = 1 + usize::try_from(begun.elapsed().as_secs())? / 2;
+    let count = asked(&feed) - before;
+    assert!((1..=most).contains(&count), "{count}, at most {most}");
+    // What is there is found, as it was read; what comes is found soon.
+    client.sub("d", json!({ "gvr": "deploy" })).await?;
+    client.snapshot("d").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_not_to_be_had_is_refused_without_asking_the_cluster() -> Result<()> {
+    let feed = Place::embedded().await?.feed().await?;
+    let mut client = feed.client().await?;
+    let before = asked(&feed);
+    for gvr in ["v1/secrets", "apps/v1/deployments", "example.com/v1/things"] {
+        client.sub("s", json!({ "gvr": gvr })).await?;
+        let (code, _, message) = client.err().await?;
+        assert!(
+            code == 403 && message.contains(gvr) && message.contains("v1/configmaps"),
+            "{code} {message}"
+        );
+    }
+    assert_eq!(asked(&feed), before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_that_wait_are_bounded_in_bytes_too() -> Result<()> {
+    let feed = Place::embedded().await?.feed_with(|hub| hub.any_resource(true), |server| server).await?;
+    let mut client = feed.client().await?;
+    let stalled = feed.place.proxy.on(Match::any().path_contains("/api")).stall();
+    client.sub("first", json!({ "gvr": "v1/secrets" })).await?;
+    stalled.wait_applied(1).await;
+    // Four of them are just within what may wait.
+    let names: Vec<String> = (0..900).map(|at| format!("namespace-{at:060}")).collect();
+    for id in ["a", "b", "c", "d"] {
+        client.sub(id, json!({ "ns": &names[..800] })).await?;
+    }
+    client.sub("e", json!({ "ns": &names[..800] })).await?;
+    let (code, _, message) = client.err().await?;
+    assert!(
+        code == 429 && message.contains("4 requests of") && message.contains("bytes"),
+        "{code} {message}"
+    );
+    // Small ones still have room, and all that wait are done when their turn comes.
+    client.send(&json!({ "op": "unsub", "id": "nothing" })).await?;
+    stalled.release();
+    stalled.remove();
+    client.snapshot("d").await?;
+    assert_eq!(client.err().await?.0, 404);
     Ok(())
 }

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::informer::Scope;
+use kube_informer::factory::Factory;
+use kube_informer::informer::{Informer, Scope};
+use kube_informer::object::Object;
 use kube_informer_feed::change::{Change, Reason, What};
-use kube_informer_feed::hub::Hub;
+use kube_informer_feed::hub::{Hub, Publisher};
 use kube_informer_feed::message::{Message, Status, StatusState};
 use kube_informer_feed::server::Server;
 use kube_informer_testbed::eventually::eventually;
@@ -192,30 +194,52 @@ async fn a_resource_that_is_not_there_keeps_a_hub_from_starting() -> Result<()> 
     Ok(())
 }
 
+/// A config map `a` of which somebody else tells, on the embedded server.
+struct Published {
+    place: Place,
+    informer: Informer<ConfigMap>,
+    publisher: Publisher,
+    server: Server,
+    /// What is known of `a`.
+    first: Object<ConfigMap>,
+    /// For as long as it is read.
+    _factory: Factory,
+}
+
+impl Published {
+    async fn start() -> Result<Self> {
+        let place = Place::embedded().await?;
+        place.add("a", "web", "1").await?;
+        let factory = place.factory().await?;
+        let hub = Hub::builder(factory.clone()).start().await?;
+        let informer = factory.informer::<ConfigMap>(Scope::namespace("test"));
+        let publisher = hub.publisher(&informer);
+        let server = Server::builder(hub).start().await?;
+        factory.start();
+        factory.synced(SOON).await?;
+        let first = informer.get("test", "a").unwrap();
+        publisher.known(&first);
+        publisher.begun();
+        Ok(Self { place, informer, publisher, server, first, _factory: factory })
+    }
+}
+
+/// What `a` is when it is another than it was.
+async fn another(informer: &Informer<ConfigMap>, first: &Object<ConfigMap>) -> Object<ConfigMap> {
+    let other = async || informer.get("test", "a").filter(|object| object.version() != first.version());
+    eventually("the cache has it", SOON, other).await
+}
+
 #[tokio::test]
 async fn a_publisher_tells_what_it_computed_and_snapshots_are_what_it_told() -> Result<()> {
-    let place = Place::embedded().await?;
-    place.add("a", "web", "1").await?;
-    let factory = place.factory().await?;
-    let hub = Hub::builder(factory.clone()).start().await?;
-    let informer = factory.informer::<ConfigMap>(Scope::namespace("test"));
-    let publisher = hub.publisher(&informer);
-    let server = Server::builder(hub.clone()).start().await?;
-    factory.start();
-    factory.synced(SOON).await?;
-    let first = informer.get("test", "a").unwrap();
-    publisher.known(&first);
-    publisher.begun();
+    let Published { place, informer, publisher, server, first, _factory } = Published::start().await?;
 
     let mut client = Client::plain(&server.url()).await?;
     assert_eq!(client.hello.resources, ["v1/configmaps"]);
     client.snapshot("v1/configmaps").await?;
     // The cache is ahead of what was told: those who come see what was told.
     place.change("a", "2").await?;
-    let second = eventually("the cache has it", SOON, async || {
-        informer.get("test", "a").filter(|object| object.version() != first.version())
-    })
-    .await;
+    let second = another(&informer, &first).await;
     let mut late = Client::speaking(&server.url()).await?;
     late.sub("s", json!({ "mode": "full" })).await?;
     let mut value = Value::Null;
@@ -241,18 +265,7 @@ async fn a_publisher_tells_what_it_computed_and_snapshots_are_what_it_told() -> 
 
 #[tokio::test]
 async fn a_deletion_is_told_to_those_who_were_told_of_the_object_whatever_its_last_labels() -> Result<()> {
-    let place = Place::embedded().await?;
-    place.add("a", "web", "1").await?;
-    let factory = place.factory().await?;
-    let hub = Hub::builder(factory.clone()).start().await?;
-    let informer = factory.informer::<ConfigMap>(Scope::namespace("test"));
-    let publisher = hub.publisher(&informer);
-    let server = Server::builder(hub.clone()).start().await?;
-    factory.start();
-    factory.synced(SOON).await?;
-    let first = informer.get("test", "a").unwrap();
-    publisher.known(&first);
-    publisher.begun();
+    let Published { place, informer, publisher, server, first, _factory } = Published::start().await?;
     let mut web = Client::speaking(&server.url()).await?;
     web.sub("web", json!({ "labels": "app=web" })).await?;
     web.snapshot("web").await?;
@@ -262,10 +275,7 @@ async fn a_deletion_is_told_to_those_who_were_told_of_the_object_whatever_its_la
 
     // Another label, and the end: only the end is told.
     place.label("a", "api").await?;
-    let last = eventually("the cache has it", SOON, async || {
-        informer.get("test", "a").filter(|object| object.version() != first.version())
-    })
-    .await;
+    let last = another(&informer, &first).await;
     place.remove("a").await?;
     place.add("b", "api", "1").await?;
     let other = eventually("the cache has it", SOON, async || informer.get("test", "b")).await;
@@ -276,6 +286,32 @@ async fn a_deletion_is_told_to_those_who_were_told_of_the_object_whatever_its_la
     assert_eq!((told.what, told.obj.name.as_str()), (What::Deleted, "a"));
     let told = api.change().await?.change;
     assert_eq!((told.what, told.obj.name.as_str()), (What::Added, "b"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_that_does_not_show_is_not_told_and_known_all_the_same() -> Result<()> {
+    let Published { place, informer, publisher, server, first, _factory } = Published::start().await?;
+    let mut client = Client::speaking(&server.url()).await?;
+    client.sub("s", json!({})).await?;
+    client.snapshot("s").await?;
+    // There and back again.
+    place.change("a", "2").await?;
+    place.change("a", "1").await?;
+    let there = async || {
+        let object = informer.get("test", "a").filter(|object| object.version() != first.version())?;
+        (object.pointer::<String>("/data/key").ok()?.as_deref() == Some("1")).then_some(object)
+    };
+    let back = eventually("the cache has it", SOON, there).await;
+    publisher.publish(Change::modified(&first, &back)?, Some(&first), Some(&back));
+    place.change("a", "3").await?;
+    let third = another(&informer, &back).await;
+    publisher.publish(Change::modified(&back, &third)?, Some(&back), Some(&third));
+    let told = client.change().await?.change;
+    assert_eq!(
+        (told.changes[0].old.as_ref(), told.changes[0].new.as_ref()),
+        (Some(&json!("1")), Some(&json!("3")))
+    );
     Ok(())
 }
 

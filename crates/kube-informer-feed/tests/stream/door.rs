@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube_informer_feed::message::SUBPROTOCOL;
-use kube_informer_feed::server::{Server, ServerError, bearer_subprotocol};
+use kube_informer_feed::server::{Builder, Server, ServerError, bearer_subprotocol};
 use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::http::Endpoint;
+use kube_informer_testbed::kubeconfig::Access;
+use kube_informer_testbed::proxy::{Answer, Match};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+use tokio_tungstenite::client_async;
 
-use crate::client::{Client, refusal};
-use crate::harness::{Place, SOON};
+use crate::client::{Client, refusal, request};
+use crate::harness::{Feed, Place, SOON};
 
 const TOKEN: &str = "correct-horse-battery";
 
@@ -19,7 +24,7 @@ const TOKEN: &str = "correct-horse-battery";
 async fn an_address_that_others_reach_needs_a_token() -> Result<()> {
     let feed = Place::embedded().await?.feed().await?;
     let everywhere: SocketAddr = "0.0.0.0:0".parse()?;
-    let start = async |builder: kube_informer_feed::server::Builder| builder.listen(everywhere).start().await;
+    let start = async |builder: Builder| builder.listen(everywhere).start().await;
     let error = start(Server::builder(feed.hub.clone())).await.unwrap_err();
     assert!(
         matches!(error, ServerError::TokenWanted { .. }) && error.to_string().contains("give a token"),
@@ -113,6 +118,101 @@ async fn more_connections_than_allowed_are_told_so() -> Result<()> {
     Ok(())
 }
 
+/// A client that comes from an address of this machine.
+async fn from(address: &str, feed: &Feed) -> Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(format!("{address}:0").parse()?)?;
+    Ok(socket.connect(feed.server.address()).await?)
+}
+
+#[tokio::test]
+async fn one_address_does_not_take_the_places_of_others() -> Result<()> {
+    let limits = |server: Builder| server.connections(8).per_address(2);
+    let feed = Place::embedded().await?.feed_with(|hub| hub, limits).await?;
+    let url = feed.server.url();
+    let first = feed.client().await?;
+    let _second = feed.client().await?;
+    let (status, text) = refusal(&url, &[]).await?;
+    assert!(status == 429 && text.contains("2 connections of one address"), "{status} {text}");
+    let other = from("127.0.0.2", &feed).await?;
+    let (_other, _) = client_async(request(&url, &[])?, other).await?;
+    feed.connections(3).await;
+    drop(first);
+    feed.connections(2).await;
+    feed.client().await?;
+    assert!(feed.metric("kube_informer_feed_refused_total{reason=\"address\"}").await? >= 1.0);
+    Ok(())
+}
+
+/// Nobody's patience ends in this test: who says nothing is let wait, and only so many of one address are.
+#[tokio::test]
+async fn silent_sockets_of_one_address_do_not_fill_the_door() -> Result<()> {
+    let limits = |server: Builder| server.pending(8).per_address(100).handshake(60 * SOON);
+    let feed = Place::embedded().await?.feed_with(|hub| hub, limits).await?;
+    let mut silent = Vec::new();
+    for at in 0..40 {
+        let mut stream = from("127.0.0.2", &feed).await?;
+        // Some begin a request, and never end it. Those that are closed already cannot.
+        if at % 2 == 0 {
+            let _ = stream.write_all(b"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n").await;
+        }
+        silent.push(stream);
+    }
+    let mut client = timeout(SOON, feed.client()).await??;
+    client.sub("s", serde_json::json!({})).await?;
+    client.snapshot("s").await?;
+    // All but two were closed at once.
+    eventually("the others are closed", SOON, async || {
+        let refused = feed.metric("kube_informer_feed_refused_total{reason=\"address\"}").await.ok()?;
+        (refused == 38.0).then_some(())
+    })
+    .await;
+    drop(silent);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_that_comes_byte_by_byte_is_given_up() -> Result<()> {
+    let patience = Duration::from_millis(300);
+    let feed = Place::embedded().await?.feed_with(|hub| hub, |server| server.handshake(patience)).await?;
+    let (mut read, mut write) = TcpStream::connect(feed.server.address()).await?.into_split();
+    let slowly = tokio::spawn(async move {
+        // Longer than anyone waits: it ends with the connection.
+        loop {
+            if write.write_all(b"X-Header: value\r\n").await.is_err() {
+                return;
+            }
+            // tidy: allow-sleep nothing is waited for: it speaks slowly
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let mut said = Vec::new();
+    // Reset or closed: it is over.
+    let _ = timeout(SOON, read.read_to_end(&mut said)).await?;
+    timeout(SOON, slowly).await??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_to_those_who_know_the_token() -> Result<()> {
+    let feed = Place::embedded().await?.feed_with(|hub| hub, |server| server.token(TOKEN)).await?;
+    let access = Access::anonymous(format!("http://{}", feed.server.address())).with_token(TOKEN);
+    let knows = Endpoint::new(access)?;
+    let told = async || -> Result<(u16, String)> {
+        let answer = knows.get("/readyz").await?;
+        Ok((answer.status.as_u16(), answer.text().into_owned()))
+    };
+    assert_eq!(feed.get("/readyz").await?, (200, "ready\n".to_owned()));
+    assert_eq!(told().await?, (200, "v1/configmaps live\n".to_owned()));
+    let _outage = feed.place.proxy.on(Match::any()).answer(Answer::internal_error());
+    feed.place.proxy.cut_open(Match::watch()).await;
+    eventually("it is stale", SOON, async || (feed.get("/readyz").await.ok()?.0 == 503).then_some(())).await;
+    assert_eq!(feed.get("/readyz").await?, (503, "not ready\n".to_owned()));
+    let (status, text) = told().await?;
+    assert!(status == 503 && text.starts_with("v1/configmaps stale: "), "{status} {text}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn who_says_nothing_does_not_keep_others_out() -> Result<()> {
     let patience = Duration::from_millis(200);
@@ -131,7 +231,7 @@ async fn who_says_nothing_does_not_keep_others_out() -> Result<()> {
     for mut stream in silent {
         // The server has closed it; what it says before does not matter.
         let mut said = Vec::new();
-        tokio::time::timeout(SOON, stream.read_to_end(&mut said)).await?.ok();
+        timeout(SOON, stream.read_to_end(&mut said)).await?.ok();
     }
     // A WebSocket outlives that patience.
     client.sub("s", serde_json::json!({})).await?;

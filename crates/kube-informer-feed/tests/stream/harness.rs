@@ -1,10 +1,11 @@
 //! An API server, embedded or real, behind a proxy that counts and breaks requests; a hub and a feed server on it.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use kube_informer::connect::Source;
 use kube_informer::factory::{Factory, Timings};
 use kube_informer::informer::Scope;
@@ -12,10 +13,12 @@ use kube_informer_apiserver::Server as ApiServer;
 use kube_informer_feed::hub::{self, Hub};
 use kube_informer_feed::message::StatusState;
 use kube_informer_feed::server::{self, Server};
-use kube_informer_testbed::cluster::{Cluster, Namespace};
+use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Access;
+pub(crate) use kube_informer_testbed::on_both;
+use kube_informer_testbed::place;
 use kube_informer_testbed::proxy::{self, Proxy};
 use serde_json::{Value, json};
 
@@ -24,14 +27,18 @@ use crate::client::Client;
 /// Long enough for anything on a busy machine; no test waits for it to pass.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// An API server with a namespace of the test's own.
+/// An API server with a namespace of the test's own, behind a proxy.
 pub(crate) struct Place {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) namespace: String,
+    place: place::Place,
     pub(crate) proxy: Proxy,
-    /// What ends with the test.
-    _server: Option<ApiServer>,
-    _own: Option<Namespace>,
+}
+
+impl Deref for Place {
+    type Target = place::Place;
+
+    fn deref(&self) -> &place::Place {
+        &self.place
+    }
 }
 
 /// A feed on it.
@@ -53,28 +60,16 @@ fn file(name: &str) -> PathBuf {
 impl Place {
     pub(crate) async fn embedded() -> Result<Self> {
         let server = ApiServer::builder().tls(false).start().await?;
-        let path = file("kubeconfig");
-        std::fs::write(&path, server.kubeconfig())?;
-        let endpoint = Endpoint::new(Access::read(&path).await?)?;
-        std::fs::remove_file(&path)?;
-        let proxy = proxy::Config::new(endpoint.access()).add_credentials().start().await?;
-        let namespace = "test".to_owned();
-        let place = Self { endpoint, namespace, proxy, _server: Some(server), _own: None };
-        place.namespace("test").await?;
-        Ok(place)
+        Self::behind_a_proxy(place::Place::of(server).await?).await
     }
 
     pub(crate) async fn real(cluster: Cluster, test: &str) -> Result<Self> {
-        let namespace = cluster.namespace(test).await?;
-        let endpoint = cluster.endpoint().clone();
-        let proxy = proxy::Config::new(endpoint.access()).add_credentials().start().await?;
-        let name = namespace.name().to_owned();
-        Ok(Self { endpoint, namespace: name, proxy, _server: None, _own: Some(namespace) })
+        Self::behind_a_proxy(place::Place::real(cluster, test).await?).await
     }
 
-    pub(crate) async fn namespace(&self, name: &str) -> Result<()> {
-        self.post("/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await?;
-        Ok(())
+    async fn behind_a_proxy(place: place::Place) -> Result<Self> {
+        let proxy = proxy::Config::new(place.endpoint.access()).add_credentials().start().await?;
+        Ok(Self { place, proxy })
     }
 
     /// A factory that goes through the proxy, with short waits.
@@ -110,23 +105,6 @@ impl Place {
         Ok(feed)
     }
 
-    /// The path of a namespaced resource in the core group.
-    pub(crate) fn path(&self, rest: &str) -> String {
-        format!("/api/v1/namespaces/{}/{rest}", self.namespace)
-    }
-
-    pub(crate) async fn post(&self, path: &str, object: &Value) -> Result<Value> {
-        let answer = self.endpoint.post(path, object).await?;
-        ensure!(answer.status.is_success(), "POST {path}: {answer:?}");
-        answer.json().context("an answer that is not JSON")
-    }
-
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Value> {
-        let answer = self.endpoint.merge_patch(path, patch).await?;
-        ensure!(answer.status.is_success(), "PATCH {path}: {answer:?}");
-        answer.json().context("an answer that is not JSON")
-    }
-
     /// Makes a config map with a label and a value.
     pub(crate) async fn add(&self, name: &str, app: &str, value: &str) -> Result<Value> {
         let map = json!({ "metadata": { "name": name, "labels": { "app": app } }, "data": { "key": value } });
@@ -143,10 +121,7 @@ impl Place {
     }
 
     pub(crate) async fn remove(&self, name: &str) -> Result<()> {
-        let path = self.path(&format!("configmaps/{name}"));
-        let answer = self.endpoint.delete(&path).await?;
-        ensure!(answer.status.is_success(), "DELETE {path}: {answer:?}");
-        Ok(())
+        self.delete(&self.path(&format!("configmaps/{name}"))).await
     }
 
     /// Watches of a resource that are open on the API server.
@@ -197,24 +172,3 @@ impl Feed {
         Ok((answer.status.as_u16(), answer.text().into_owned()))
     }
 }
-
-/// Makes two tests of a function over a [`Place`].
-macro_rules! on_both {
-    ($($name:ident),* $(,)?) => {
-        mod embedded {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() -> anyhow::Result<()> {
-                super::$name($crate::harness::Place::embedded().await?).await
-            })*
-        }
-        mod real {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                let cluster = kube_informer_testbed::require!(kube_informer_testbed::cluster::Cluster::shared().await);
-                let place = $crate::harness::Place::real(cluster, stringify!($name)).await.unwrap();
-                super::$name(place).await.unwrap();
-            })*
-        }
-    };
-}
-pub(crate) use on_both;

@@ -99,8 +99,8 @@ impl<T> Line<T> {
 
     /// Nothing comes now: an error, if that has been so for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(longest) = self.silence else { return Poll::Pending };
-        let due = self.heard + longest;
+        let due = self.silence.and_then(|longest| self.heard.checked_add(longest));
+        let Some(due) = due else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
         loop {
             ready!(timer.as_mut().poll(cx));

@@ -5,6 +5,7 @@
 //! several groups have a name, the one that the server puts first; a group may be written as its beginning.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Connection;
 use super::discovery::{Discovery, Group, Served};
@@ -33,6 +34,15 @@ pub enum ResolveError {
         /// What can be done with it.
         verbs: Vec<String>,
     },
+}
+
+/// The server does not say what it serves.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("what the server serves cannot be read: {reason}")]
+#[non_exhaustive]
+pub struct CatalogError {
+    /// What went wrong.
+    pub reason: String,
 }
 
 /// What was looked for in vain, and where.
@@ -76,6 +86,33 @@ impl Connection {
             Ok(discovery) => find(&discovery, name),
             Err(fault) => Err(ResolveError::Discovery { name: name.to_owned(), reason: fault.to_string() }),
         }
+    }
+
+    /// What the server serves now.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not say that.
+    pub(crate) async fn catalog(&self) -> Result<Catalog, CatalogError> {
+        let discovery = self.discover().await.map_err(|fault| CatalogError { reason: fault.to_string() })?;
+        Ok(Catalog { discovery: Arc::new(discovery) })
+    }
+}
+
+/// What the server serves, as it was at one moment: names can be looked up without asking again. A clone is the same.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    discovery: Arc<Discovery>,
+}
+
+impl Catalog {
+    /// The resource that is named as for `kubectl`.
+    ///
+    /// # Errors
+    ///
+    /// Where the server did not serve such a resource, or not in a way that it could be kept up to date.
+    pub fn resolve(&self, name: &str) -> Result<Resource, ResolveError> {
+        find(&self.discovery, name)
     }
 }
 

@@ -23,6 +23,8 @@ use super::writes;
 use crate::factory::Factory;
 use crate::informer::Informer;
 use crate::workqueue::WorkQueue;
+use crate::workqueue::rate_limit::FAILING_KEYS;
+use crate::workqueue::rate_limit::failures::Failures;
 
 /// See the module. It runs once.
 pub(crate) struct Engine {
@@ -38,6 +40,8 @@ pub(crate) struct Engine {
     pub(super) open: watch::Sender<bool>,
     /// What each worker is busy with.
     busy: Mutex<BTreeMap<usize, Busy>>,
+    /// How often keys failed in a row. The limiter counts more: also those that succeeded, and want to run again.
+    failures: Mutex<Failures<Request>>,
     /// A worker is done with something.
     pub(super) freed: Notify,
 }
@@ -73,7 +77,7 @@ pub(super) struct Busy {
 /// Streams of keys from elsewhere.
 pub(crate) type External = Vec<BoxStream<'static, Request>>;
 
-/// While so many keys are ready, no more are taken from elsewhere.
+/// While so many keys are ready, no more are taken from elsewhere. On standby, nobody takes them away.
 const ENOUGH: usize = 100_000;
 
 /// How long it may take to drop a task that is told to end. One that does not return to its runtime cannot be dropped.
@@ -108,6 +112,7 @@ impl Engine {
             phase: watch::Sender::new(Phase::Idle),
             open: watch::Sender::new(false),
             busy: Mutex::default(),
+            failures: Mutex::new(Failures::new(FAILING_KEYS)),
             freed: Notify::new(),
         })
     }
@@ -162,6 +167,11 @@ impl Engine {
 
     pub(super) fn lock_busy(&self) -> MutexGuard<'_, BTreeMap<usize, Busy>> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often keys failed in a row; of so many keys, those that failed last.
+    pub(super) fn failures(&self) -> MutexGuard<'_, Failures<Request>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs until the future resolves, the gate closes, or something fails for good.
@@ -393,11 +403,15 @@ impl Engine {
     /// Queues keys from elsewhere.
     async fn follow(self: Arc<Self>, mut stream: BoxStream<'static, Request>) {
         loop {
+            let mut waits = false;
             loop {
                 let mut freed = pin!(self.freed.notified());
                 freed.as_mut().enable();
                 if self.queue.len() < ENOUGH {
                     break;
+                }
+                if !std::mem::replace(&mut waits, true) {
+                    self.series.external_waits.inc();
                 }
                 freed.await;
             }

@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::meter::Meter;
 use crate::workqueue;
 
 /// The metrics of all controllers that were given it ([`Controller::metrics`](super::Controller::metrics)), and of their
@@ -35,6 +36,8 @@ use crate::workqueue;
 /// | | |
 /// |---|---|
 /// | `kube_informer_controller_write_waits_total` | keys that waited for what they wrote, by `outcome`: `arrived`, `deadline` |
+/// | `kube_informer_controller_held_keys` | keys that wait for what they wrote; they are no work of the queue |
+/// | `kube_informer_controller_external_waits_total` | how often a stream of keys had to wait, because very many were ready |
 /// | `kube_informer_controller_source_panics_total` | panics of mapping functions and predicates |
 /// | `kube_informer_controller_source_gaps_total` | how often a source fell behind, and everything that it knows was queued |
 ///
@@ -51,6 +54,13 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         self.queues.register(registry);
         registry.register_collector(Box::new(self.clone()));
+    }
+
+    /// For a controller that has workers of its own, and is no [`Controller`](super::Controller): what they do is counted
+    /// under that name, beside all others. It is there as long as the meter is.
+    #[must_use]
+    pub fn meter(&self, name: &str) -> Meter {
+        Meter::new(self.queues.clone(), self.series(name), name)
     }
 
     pub(super) fn queues(&self) -> &workqueue::Metrics {
@@ -82,6 +92,8 @@ pub(super) struct Series {
     pub(super) active: Gauge,
     pub(super) arrived: Counter,
     pub(super) late: Counter,
+    pub(super) held: Gauge,
+    pub(super) external_waits: Counter,
     pub(super) source_panics: Counter,
     pub(super) gaps: Counter,
 }
@@ -108,6 +120,8 @@ impl Default for Series {
             active: Gauge::default(),
             arrived: Counter::default(),
             late: Counter::default(),
+            held: Gauge::default(),
+            external_waits: Counter::default(),
             source_panics: Counter::default(),
             gaps: Counter::default(),
         }
@@ -188,6 +202,18 @@ impl Collector for Metrics {
                     (Some(("outcome", "deadline")), &series.late),
                 ]
             },
+        )?;
+        family(
+            "kube_informer_controller_held_keys",
+            "Keys that wait for what they wrote",
+            Gauge,
+            &|series| vec![(None, &series.held)],
+        )?;
+        family(
+            "kube_informer_controller_external_waits",
+            "How often a stream of keys had to wait, because very many were ready",
+            Counter,
+            &|series| vec![(None, &series.external_waits)],
         )?;
         family(
             "kube_informer_controller_source_panics",

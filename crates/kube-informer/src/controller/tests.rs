@@ -270,11 +270,19 @@ async fn everything_is_reconciled_again_at_the_period_of_the_source_with_a_low_p
 #[tokio::test(start_paused = true)]
 async fn controllers_are_counted_under_the_names_of_controller_runtime_while_they_run() {
     let (mut pods, metrics) = (Hand::new(Scope::All), Metrics::default());
-    let (reconciler, mut heard) = tell(async |context: Context<Value>| match context.request().name() {
-        "later" => Ok(Action::requeue_after(100 * HOUR)),
-        "again" if context.failures() == 0 => Ok(Action::requeue_with(workqueue::Priority::High)),
-        "never" => Err(terminal("no").into()),
-        _ => Ok(Action::done()),
+    let once = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let (reconciler, mut heard) = tell(move |context: Context<Value>| {
+        let once = Arc::clone(&once);
+        async move {
+            match context.request().name() {
+                "later" => Ok(Action::requeue_after(100 * HOUR)),
+                "again" if once.swap(false, std::sync::atomic::Ordering::Relaxed) => {
+                    Ok(Action::requeue_with(workqueue::Priority::High))
+                }
+                "never" => Err(terminal("no").into()),
+                _ => Ok(Action::done()),
+            }
+        }
     });
     let running = run(controller(&pods).name("web").workers(3).metrics(&metrics), reconciler);
     pods.list(&[("again", 1), ("later", 1), ("never", 1)], 1);

@@ -73,6 +73,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         let Engine { name, queue, series, .. } = &*self.engine;
         series.panics.inc();
         series.errors.inc();
+        self.engine.failures().failed(request);
         tracing::error!(
             controller = %name, key = %request, panic = text(panic),
             "something panicked after the reconcile; it is tried again"
@@ -80,7 +81,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         queue.at(priority).add_after(request.clone(), AFTER_PANIC);
     }
 
-    async fn process(&self, item: Item<Request>) -> Result<(), Lost> {
+    async fn process(&self, mut item: Item<Request>) -> Result<(), Lost> {
         let engine = &self.engine;
         let request = item.key().clone();
         let gaps: Vec<u64> = engine.sources.iter().map(Source::gaps).collect();
@@ -116,6 +117,8 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         span.in_scope(|| self.conclude(&item, &request, outcome));
         let outstanding = writes.outstanding(engine);
         if !outstanding.is_empty() {
+            // It is work no more: it waits.
+            item.rest();
             // Where nobody holds keys any more, everything ends.
             let _ = self.hold.send(Held { item, outstanding }).await;
         } else {
@@ -151,6 +154,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         let error = match outcome {
             Outcome::Action(Action { then, priority }) => {
                 let queue_at = queue.at(priority.unwrap_or(item.priority()));
+                self.engine.failures().forget(request);
                 match then {
                     Then::Done => {
                         series.success.inc();
@@ -172,6 +176,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
             Outcome::Error(error) if action::is_terminal(&error) => {
                 series.errors.inc();
                 series.terminal.inc();
+                self.engine.failures().forget(request);
                 queue.forget(request);
                 let error = action::describe(&error);
                 tracing::error!(error, "the reconcile failed; it is not tried again until something changes");
@@ -188,8 +193,8 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
             }
         };
         series.errors.inc();
+        let failures = self.engine.failures().failed(request).saturating_add(1);
         let again = queue.at(item.priority()).add_rate_limited(request.clone());
-        let failures = queue.failures(request);
         tracing::warn!(error, failures, ?again, "the reconcile failed");
     }
 }

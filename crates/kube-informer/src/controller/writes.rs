@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, watch};
 
 use super::engine::Engine;
@@ -82,7 +83,24 @@ pub(super) async fn hold(
     }
 }
 
+/// One more, until it is dropped.
+struct Counted<'a>(&'a Gauge);
+
+impl<'a> Counted<'a> {
+    fn new(gauge: &'a Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 async fn wait(engine: &Engine, Held { item, outstanding }: Held) {
+    let _counted = Counted::new(&engine.series.held);
     let deadline = engine.settings.write_deadline;
     let waits = outstanding.iter().map(|(informer, written)| informer.caught_up(written, deadline));
     let outcomes = futures_util::future::join_all(waits).await;

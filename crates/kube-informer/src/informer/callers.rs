@@ -64,16 +64,20 @@ struct Queue {
     ready: VecDeque<Arc<Caller>>,
     /// All closures that there are.
     callers: usize,
+    /// All threads, and those that are about to begin.
+    threads: usize,
+    /// Those that are about to begin.
+    beginning: usize,
     /// Threads that wait, and are not told to come.
     idle: usize,
-    /// Threads that are told to come, and have not come.
-    coming: usize,
+    /// Threads that waited, were told to come, and have not come.
+    told: usize,
     /// Threads in a call that should not take long: they come by themselves.
     quick: usize,
     /// Changes when those that should not take long did.
     epoch: u64,
-    /// How often something was taken out of `ready`.
-    taken: u64,
+    /// How often a call that should not take long did not.
+    returned: u64,
     watch: Watch,
 }
 
@@ -89,6 +93,41 @@ enum Watch {
 /// A thread in a call that should not take long, and since when.
 #[derive(Clone, Copy)]
 struct Quick(u64);
+
+/// A thread that is about to begin. Where it does not, because the runtime is gone, nobody waits for it.
+struct Beginning(Option<Arc<Shared>>);
+
+impl Beginning {
+    /// What a thread does, from its beginning to its end.
+    fn serve(mut self) {
+        let Some(shared) = self.0.take() else { return };
+        // So that closures can spawn tasks.
+        let _context = shared.runtime.enter();
+        let mut queue = shared.lock();
+        queue.beginning -= 1;
+        let mut next = shared.next(queue);
+        while let Some((caller, quick)) = next {
+            caller.run(quick.is_some());
+            drop(caller);
+            let mut queue = shared.lock();
+            if quick.is_some_and(|Quick(epoch)| epoch == queue.epoch) {
+                queue.quick -= 1;
+                queue.returned = queue.returned.wrapping_add(1);
+            }
+            next = shared.next(queue);
+        }
+        shared.lock().threads -= 1;
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        let Some(shared) = &self.0 else { return };
+        let mut queue = shared.lock();
+        queue.beginning -= 1;
+        queue.threads -= 1;
+    }
+}
 
 /// What is done for one closure.
 pub(super) trait Work: Send + 'static {
@@ -181,8 +220,9 @@ impl Caller {
         self.mean.store(mean - mean / 8 + time / 8, Ordering::Relaxed);
     }
 
-    /// Calls the closure until there is nothing to call it with, or others are to have their turn.
-    fn run(self: &Arc<Self>) {
+    /// Calls the closure until there is nothing to call it with, or others are to have their turn; or until it is slow, and
+    /// was thought to be `quick`.
+    fn run(self: &Arc<Self>, quick: bool) {
         self.state.store(CALLED, Ordering::Release);
         let waker = Waker::from(Arc::clone(self));
         let mut context = Context::from_waker(&waker);
@@ -195,7 +235,7 @@ impl Caller {
                 Step::Called(time) => {
                     self.took(time);
                     busy += time;
-                    if busy >= self.shared.limits.slice {
+                    if busy >= self.shared.limits.slice || quick && self.is_slow() {
                         drop(slot);
                         self.state.store(READY, Ordering::Release);
                         self.shared.push(self);
@@ -243,7 +283,7 @@ impl Shared {
 
     /// Sees to it that somebody comes for what is ready.
     fn provide(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        if queue.ready.is_empty() || queue.coming > 0 {
+        if queue.ready.is_empty() || queue.told + queue.beginning > 0 {
             return;
         }
         if queue.quick > 0 {
@@ -253,41 +293,27 @@ impl Shared {
             }
             queue.watch = Watch::Wanted;
         }
-        queue.coming += 1;
         if queue.idle > 0 {
             queue.idle -= 1;
+            queue.told += 1;
             drop(queue);
             self.work.notify_one();
             return;
         }
-        drop(queue);
-        let serve = || {
-            let shared = Arc::clone(self);
-            move || shared.serve()
-        };
-        if let Err(error) = std::thread::Builder::new().name(NAME.to_owned()).spawn(serve()) {
+        let beginning = self.begin(queue);
+        if let Err(error) = std::thread::Builder::new().name(NAME.to_owned()).spawn(|| beginning.serve()) {
             // The pool has threads already, or makes room for one later.
             tracing::warn!(%error, "no thread for handlers: they share the pool of the runtime");
-            self.runtime.spawn_blocking(serve());
+            let beginning = self.begin(self.lock());
+            self.runtime.spawn_blocking(|| beginning.serve());
         }
     }
 
-    /// What a thread does, from its beginning to its end.
-    fn serve(self: Arc<Self>) {
-        // So that closures can spawn tasks.
-        let _context = self.runtime.enter();
-        let mut queue = self.lock();
-        queue.coming = queue.coming.saturating_sub(1);
-        let mut next = self.next(queue);
-        while let Some((caller, quick)) = next {
-            caller.run();
-            drop(caller);
-            let mut queue = self.lock();
-            if quick.is_some_and(|Quick(epoch)| epoch == queue.epoch) {
-                queue.quick -= 1;
-            }
-            next = self.next(queue);
-        }
+    fn begin(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) -> Beginning {
+        queue.beginning += 1;
+        queue.threads += 1;
+        drop(queue);
+        Beginning(Some(Arc::clone(self)))
     }
 
     /// Waits for something to do; `None` where the thread is to end.
@@ -300,7 +326,6 @@ impl Shared {
                 queue = self.watch(queue);
             }
             if let Some(caller) = queue.ready.pop_front() {
-                queue.taken = queue.taken.wrapping_add(1);
                 let quick = (!caller.is_slow()).then_some(Quick(queue.epoch));
                 queue.quick += usize::from(quick.is_some());
                 self.provide(queue);
@@ -310,25 +335,25 @@ impl Shared {
                 return None;
             }
             queue.idle += 1;
-            let is_for_nothing = |queue: &mut Queue| queue.coming == 0 && queue.callers > 0;
+            let is_for_nothing = |queue: &mut Queue| queue.told == 0 && queue.callers > 0;
             let waited = self.work.wait_timeout_while(queue, self.limits.idle, is_for_nothing);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if queue.coming == 0 {
-                queue.idle = queue.idle.saturating_sub(1);
+            if queue.told == 0 {
+                queue.idle -= 1;
                 return None;
             }
-            queue.coming -= 1;
+            queue.told -= 1;
         }
     }
 
-    /// Waits until nothing moves any more: there is nothing to do, or a call takes long.
+    /// Waits until no call returns any more that should: there is none, or one takes long.
     fn watch<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         queue.watch = Watch::On;
         while queue.callers > 0 {
-            let taken = queue.taken;
+            let returned = queue.returned;
             let waited = self.alarm.wait_timeout(queue, self.limits.stuck);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if queue.taken == taken {
+            if queue.returned == returned {
                 break;
             }
         }

@@ -58,6 +58,14 @@ impl<K: Key> Item<K> {
     }
 }
 
+impl<K: Key> Item<K> {
+    /// The work is done, and the key is kept all the same, so that nobody gets it: from now on until this is dropped, it
+    /// counts neither as work nor, where it was added, as a key that is ready.
+    pub(crate) fn rest(&mut self) {
+        self.shared.rest(self.slot, self.started.take());
+    }
+}
+
 impl<K: Key> Drop for Item<K> {
     fn drop(&mut self) {
         self.shared.done(self.slot, self.started);

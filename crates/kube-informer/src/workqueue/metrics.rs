@@ -21,7 +21,7 @@ use super::table::Slot;
 ///
 /// | metric, with the label `name` | |
 /// |---|---|
-/// | `workqueue_depth` | keys that are ready, also those that a worker has and that were added meanwhile |
+/// | `workqueue_depth` | keys that are ready, also those that a worker has and that were added meanwhile; not those that are only kept |
 /// | `workqueue_adds_total` | keys that became ready and were not |
 /// | `workqueue_retries_total` | keys that were added with a delay or rate limited |
 /// | `workqueue_queue_duration_seconds` | from ready to a worker |

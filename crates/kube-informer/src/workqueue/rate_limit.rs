@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 mod bucket;
 mod exponential;
-mod failures;
+pub(crate) mod failures;
 mod fast_slow;
 
 pub use bucket::TokenBucket;

@@ -1,6 +1,6 @@
 //! The state in its lock, and who is told when it changes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -12,6 +12,7 @@ use super::metrics::{Meter, Observed, Reading};
 use super::priority::Priority;
 use super::rate_limit::RateLimiter;
 use super::state::{Changed, Done, State, When};
+use super::sync::{Mutex, MutexGuard};
 use super::table::Slot;
 use super::{Key, Settings};
 
@@ -178,6 +179,14 @@ impl<K: Key> Shared<K> {
         }
     }
 
+    /// The worker has done its work, and keeps the key.
+    pub(super) fn rest(&self, slot: Slot, started: Option<Instant>) {
+        if let (Some(meter), Some(started)) = (&self.meter, started) {
+            meter.finished(slot, started);
+        }
+        self.lock().state.rest(slot);
+    }
+
     /// `drain`: whoever waits until everything is done goes on to do so.
     pub(super) fn close(&self, drain: bool) {
         let due = {
@@ -238,7 +247,7 @@ impl<K> Inner<K> {
 
 impl<K: Key> Observed for Shared<K> {
     fn reading(&self) -> Reading {
-        let depth = self.look(State::depth);
+        let depth = self.look(State::awaited);
         Reading { depth, failing: self.limiter().remembered().keys }
     }
 }

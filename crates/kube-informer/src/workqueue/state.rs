@@ -39,6 +39,8 @@ pub(super) struct State<K> {
     since: BySlot<Instant>,
     /// How many keys are ready, in line or running. A worker may leave a closed queue when there are none.
     depth: usize,
+    /// How many of these are kept by someone who does nothing with them.
+    resting: usize,
     running: usize,
     closed: bool,
 }
@@ -46,6 +48,8 @@ pub(super) struct State<K> {
 struct Entry {
     pending: Pending,
     running: bool,
+    /// Whoever has it only keeps it.
+    rests: bool,
     /// The highest that it was added with since it was taken.
     priority: Priority,
 }
@@ -105,6 +109,7 @@ impl<K: Hash + Eq + Clone> State<K> {
             delays: Delays::default(),
             since: BySlot::default(),
             depth: 0,
+            resting: 0,
             running: 0,
             closed: false,
         }
@@ -119,8 +124,14 @@ impl<K: Hash + Eq + Clone> State<K> {
         !self.ready.is_empty()
     }
 
+    #[cfg(test)]
     pub(super) fn depth(&self) -> usize {
         self.depth
+    }
+
+    /// How many keys wait for workers: those that are ready, and that nobody keeps without working.
+    pub(super) fn awaited(&self) -> usize {
+        self.depth - self.resting
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -163,7 +174,7 @@ impl<K: Hash + Eq + Clone> State<K> {
         match self.entries.find(hash, &key) {
             Some(slot) => self.add_known(slot, priority, when),
             None => {
-                let entry = Entry { pending: Pending::No, running: false, priority };
+                let entry = Entry { pending: Pending::No, running: false, rests: false, priority };
                 let slot = self.entries.insert(hash, key, entry);
                 self.schedule(slot, when)
             }
@@ -215,6 +226,7 @@ impl<K: Hash + Eq + Clone> State<K> {
                     self.since.set(slot, now);
                 }
                 self.depth += 1;
+                self.resting += usize::from(entry.rests);
                 let in_line = !entry.running;
                 if in_line {
                     let priority = entry.priority;
@@ -260,15 +272,25 @@ impl<K: Hash + Eq + Clone> State<K> {
         Some(Taken { slot, key, priority: entry.priority, since })
     }
 
+    /// The worker has done its work, and keeps the key.
+    pub(super) fn rest(&mut self, slot: Slot) {
+        let entry = self.entries.get_mut(slot);
+        if !std::mem::replace(&mut entry.rests, true) {
+            self.resting += usize::from(matches!(entry.pending, Pending::Ready { .. }));
+        }
+    }
+
     /// The worker is done with it.
     pub(super) fn done(&mut self, slot: Slot) -> Done<K> {
         self.running -= 1;
         let entry = self.entries.get_mut(slot);
         entry.running = false;
+        let rested = std::mem::take(&mut entry.rests);
         match entry.pending {
             Pending::No => Done::Forgotten(self.forget(slot)),
             Pending::Ready { .. } => {
                 let priority = entry.priority;
+                self.resting -= usize::from(rested);
                 self.ready.push(&mut self.entries, slot, priority);
                 Done::InLine
             }

@@ -6,6 +6,7 @@ use super::*;
 mod interleavings;
 mod metrics;
 mod model;
+mod schedules;
 mod speed;
 mod stress;
 

@@ -48,6 +48,29 @@ async fn success_forgets_failures() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn to_ask_to_be_called_again_is_no_failure() {
+    let mut pods = Hand::new(Scope::All);
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let turn = std::sync::atomic::AtomicUsize::new(0);
+    let reconciler = move |context: Context<Value>| {
+        let _ = told.send(context.failures());
+        let turn = turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async move {
+            match turn {
+                0 | 1 | 4 | 5 => Err::<Action, BoxError>("no".into()),
+                _ => Ok(Action::requeue_after(Duration::ZERO)),
+            }
+        }
+    };
+    let running = run(controller(&pods), reconciler);
+    pods.list(&[("a", 1)], 1);
+    for failures in [0, 1, 2, 0, 0, 1, 2, 0, 0, 0] {
+        assert_eq!(heard.recv().await.unwrap(), failures);
+    }
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_18_a_panic_is_an_error_and_the_worker_goes_on() {
     let (mut pods, metrics) = (Hand::new(Scope::All), Metrics::default());
     let (reconciler, mut heard) = tell(|context: Context<Value>| {

@@ -192,13 +192,28 @@ async fn a_stream_without_end_does_not_fill_the_memory() {
         std::task::Poll::Ready(Some(Request::new("d", &number.to_string())))
     });
     let (reconciler, mut heard) = tell(async |_| std::future::pending().await);
-    let running = run(controller(&pods).external(keys), reconciler);
+    let metrics = Metrics::default();
+    let (lead, leads) = watch::channel(false);
+    let controller = controller(&pods).external(keys).metrics(&metrics);
+    let runner = crate::runner::Runner::new(&factory()).controller(controller, reconciler).when(leads);
+    let running = tokio::spawn(runner.run(std::future::pending()));
+    let enough = || {
+        let asked = asked.load(std::sync::atomic::Ordering::Relaxed);
+        assert!((100_000..100_010).contains(&asked), "{asked}");
+    };
+    // Nobody takes any of them.
     pods.list(&[], 1);
+    heard.nothing().await;
+    enough();
+    has(&metrics, "workqueue_depth{name=\"pod\"} 100000");
+    has(&metrics, "kube_informer_controller_external_waits_total{controller=\"pod\"} 1");
+    // Somebody takes one, and is busy.
+    lead.send(true).unwrap();
     heard.next().await;
     heard.nothing().await;
-    let asked = asked.load(std::sync::atomic::Ordering::Relaxed);
-    assert!((100_000..100_010).contains(&asked), "{asked}");
-    let _ = running.stop().await;
+    enough();
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]

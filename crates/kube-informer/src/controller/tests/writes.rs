@@ -96,3 +96,36 @@ async fn one_object_that_is_watched_alone_is_not_waited_for_because_of_another()
         running.stop().await.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_waits_for_its_write_is_no_work_of_the_queue() {
+    let (mut pods, metrics) = (Hand::new(Scope::All), Metrics::default());
+    let (reconciler, mut heard) = writes(vec![pod("d", "10")]);
+    let running = run(controller(&pods).metrics(&metrics).write_deadline(10 * HOUR), reconciler);
+    pods.list(&[("a", 1)], 1);
+    assert_eq!(heard.next().await, "a@1");
+    // It asked to be called again, and something happened to it: it waits all the same.
+    pods.put("a", 2);
+    heard.nothing().await;
+    for line in [
+        "workqueue_depth{name=\"pod\"} 0",
+        "workqueue_unfinished_work_seconds{name=\"pod\"} 0.0",
+        "workqueue_longest_running_processor_seconds{name=\"pod\"} 0.0",
+        "workqueue_work_duration_seconds_count{name=\"pod\"} 1",
+        "workqueue_work_duration_seconds_sum{name=\"pod\"} 0.0",
+        "kube_informer_controller_held_keys{controller=\"pod\"} 1",
+    ] {
+        has(&metrics, line);
+    }
+    pods.put("a", 10);
+    assert_eq!(heard.next().await, "a@10");
+    heard.nothing().await;
+    for line in [
+        "workqueue_depth{name=\"pod\"} 0",
+        "workqueue_work_duration_seconds_count{name=\"pod\"} 2",
+        "kube_informer_controller_held_keys{controller=\"pod\"} 0",
+    ] {
+        has(&metrics, line);
+    }
+    running.stop().await.unwrap();
+}

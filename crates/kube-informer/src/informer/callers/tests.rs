@@ -167,6 +167,68 @@ async fn a_closure_is_called_once_for_each_event_and_never_by_two_threads_at_onc
 }
 
 #[tokio::test]
+async fn closures_are_called_after_all_threads_were_idle_and_ended() {
+    let (idle, stuck) = (Duration::from_micros(20), Duration::from_micros(100));
+    let limits = Limits { idle, stuck, ..PATIENT };
+    let callers = Callers::within(limits, Handle::current());
+    let (told, hear) = mpsc::channel();
+    let bells: Vec<_> = (0..3)
+        .map(|_| {
+            let told = told.clone();
+            add(&callers, move || told.send(()).unwrap())
+        })
+        .collect();
+    for _ in 0..300 {
+        for bell in &bells {
+            bell.ring();
+            std::thread::yield_now();
+        }
+        assert_eq!(hear.iter().take(bells.len()).count(), bells.len());
+        // Mostly some of them are about to begin or to end when the next round begins; every fourth time all have ended.
+        if fastrand::u8(..4) == 0 {
+            while callers.shared.lock().threads > 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+    bells.iter().for_each(|bell| bell.close());
+}
+
+#[tokio::test]
+async fn slow_ones_do_not_wait_for_each_other_while_a_quick_one_hangs() {
+    let callers = Callers::within(Limits { stuck: Duration::from_millis(1), ..LIMITS }, Handle::current());
+    let (told, hear) = mpsc::channel();
+    let (go, gate) = mpsc::channel::<()>();
+    let hung = {
+        let told = told.clone();
+        add(&callers, move || {
+            told.send(9).unwrap();
+            gate.recv().unwrap();
+        })
+    };
+    // Each of them waits for the other one: they must be called at the same time.
+    let meet = Arc::new(std::sync::Barrier::new(2));
+    let pair: Vec<_> = (0..2)
+        .map(|number| {
+            let (meet, told) = (Arc::clone(&meet), told.clone());
+            add(&callers, move || {
+                meet.wait();
+                told.send(number).unwrap();
+            })
+        })
+        .collect();
+    hung.ring();
+    assert_eq!(hear.recv().unwrap(), 9);
+    for _ in 0..20 {
+        pair.iter().for_each(|bell| bell.ring());
+        assert_eq!(hear.iter().take(2).sum::<usize>(), 1);
+    }
+    go.send(()).unwrap();
+    hung.close();
+    pair.iter().for_each(|bell| bell.close());
+}
+
+#[tokio::test]
 async fn no_thread_is_left_without_a_closure() {
     let callers = Callers::within(PATIENT, Handle::current());
     let (told, hear) = mpsc::channel();

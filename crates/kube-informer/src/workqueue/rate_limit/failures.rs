@@ -7,7 +7,7 @@ use super::Remembered;
 use crate::workqueue::table::{List, Slot, Table};
 
 /// Counts failures of single keys. When there is no more room, the key that failed longest ago makes some.
-pub(super) struct Failures<K> {
+pub(crate) struct Failures<K> {
     counts: Table<K, u32>,
     /// The one that failed longest ago comes first.
     order: List,
@@ -17,12 +17,12 @@ pub(super) struct Failures<K> {
 
 impl<K: Hash + Eq + Clone> Failures<K> {
     /// Of `limit` keys, at least of one.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { counts: Table::new(), order: List::new(), limit: limit.max(1), let_go: 0 }
     }
 
     /// One more. Returns how many there were before.
-    pub(super) fn failed(&mut self, key: &K) -> u32 {
+    pub(crate) fn failed(&mut self, key: &K) -> u32 {
         let hash = self.counts.hasher().hash(key);
         if let Some(slot) = self.counts.find(hash, key) {
             self.counts.unlink(&mut self.order, slot);
@@ -43,17 +43,17 @@ impl<K: Hash + Eq + Clone> Failures<K> {
         0
     }
 
-    pub(super) fn forget(&mut self, key: &K) {
+    pub(crate) fn forget(&mut self, key: &K) {
         if let Some(slot) = self.find(key) {
             self.remove(slot);
         }
     }
 
-    pub(super) fn count(&self, key: &K) -> u32 {
+    pub(crate) fn count(&self, key: &K) -> u32 {
         self.find(key).map_or(0, |slot| *self.counts.get(slot))
     }
 
-    pub(super) fn remembered(&self) -> Remembered {
+    pub(crate) fn remembered(&self) -> Remembered {
         Remembered { keys: self.order.len(), let_go: self.let_go }
     }
 

@@ -105,3 +105,45 @@ async fn queues_of_one_name_are_counted_together_and_are_gone_when_the_last_is()
     drop((two, other));
     assert_eq!(text(&registry), "# EOF\n");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_only_kept_is_neither_work_nor_waits_for_any() {
+    let (metrics, registry) = registered();
+    let queue = WorkQueue::new(Settings::default().metrics(&metrics, "q"));
+    let value = |name: &str| value(&registry, &format!("workqueue_{name}{{name=\"q\"}}")).unwrap();
+    queue.add("a");
+    let mut a = got(&queue).unwrap();
+    queue.add("a");
+    advance(SECOND).await;
+    assert_eq!((value("depth"), value("unfinished_work_seconds")), (1.0, 1.0));
+    a.rest();
+    advance(SECOND).await;
+    assert_eq!((value("depth"), value("unfinished_work_seconds")), (0.0, 0.0));
+    assert_eq!((value("work_duration_seconds_count"), value("work_duration_seconds_sum")), (1.0, 1.0));
+    assert!(got(&queue).is_none(), "nobody gets it");
+    drop(a);
+    assert_eq!((value("depth"), value("work_duration_seconds_count")), (1.0, 1.0));
+    // What is added while it is kept is not forgotten either.
+    let mut a = got(&queue).unwrap();
+    a.rest();
+    queue.add("a");
+    assert_eq!(value("depth"), 0.0);
+    drop(a);
+    assert_eq!(value("depth"), 1.0);
+    assert_eq!(all(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_for_what_is_only_kept() {
+    let queue = queue();
+    queue.add("a");
+    let mut a = got(&queue).unwrap();
+    a.rest();
+    queue.add("a");
+    let mut drain = ByHand::new(queue.drain());
+    assert!(drain.poll().is_pending());
+    drop(a);
+    assert!(drain.poll().is_pending(), "it is to run once more");
+    drop(got(&queue).unwrap());
+    assert_eq!(drain.poll(), Poll::Ready(true));
+}
