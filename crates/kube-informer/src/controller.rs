@@ -64,7 +64,7 @@ use futures_util::StreamExt;
 use kube_client::core::Resource as KubeResource;
 
 // What is said between a controller and a reconciler.
-mod action;
+pub(crate) mod action;
 mod context;
 mod error;
 mod reconciler;

@@ -45,6 +45,7 @@ use kube_client::{Client, Config};
 use tokio::runtime::Handle;
 
 mod builder;
+pub(crate) mod lease;
 mod metrics;
 mod timings;
 
@@ -263,7 +264,7 @@ impl Factory {
         }
         let busy = core.stop(deadline).await;
         if busy.is_empty() {
-            self.lock().ending.retain(|each| !is_it(each));
+            self.ended(core);
         }
         Shutdown { busy }
     }
@@ -313,8 +314,16 @@ impl Factory {
     fn shared<K>(&self, spec: Spec, views: Option<ViewBudget>, resync: Option<Duration>) -> Informer<K> {
         let mut informers = self.lock();
         let resync = resync.or(informers.resync);
+        let core = self.core(&mut informers, spec, views);
+        core.claims().keep();
+        drop(informers);
+        Informer::new(core, self.keeper(), resync)
+    }
+
+    /// The one that there is, or a new one.
+    fn core(&self, informers: &mut Informers, spec: Spec, views: Option<ViewBudget>) -> Arc<Core> {
         let phase = informers.phase;
-        let Informers { all, made, settings, .. } = &mut *informers;
+        let Informers { all, made, settings, .. } = informers;
         let core = all.entry(spec).or_insert_with_key(|spec| {
             *made += 1;
             let name = format!("{}-{made}", spec.resource.plural).into();
@@ -326,9 +335,23 @@ impl Factory {
             Phase::Started => core.start(&self.inner.connection, &self.inner.server, settings),
             Phase::Stopped => core.abandon(),
         }
-        drop(informers);
-        let keeper: Arc<dyn Any + Send + Sync> = Arc::<Inner>::clone(&self.inner);
-        Informer::new(core, keeper, resync)
+        core
+    }
+
+    /// What keeps informers going.
+    fn keeper(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::<Inner>::clone(&self.inner) as Arc<dyn Any + Send + Sync>
+    }
+
+    /// The informers that there are.
+    #[cfg(test)]
+    pub(crate) fn cores(&self) -> Vec<Arc<Core>> {
+        self.inner.cores()
+    }
+
+    /// Where tasks run.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.inner.runtime
     }
 
     fn lock(&self) -> MutexGuard<'_, Informers> {

@@ -52,6 +52,9 @@ pub mod write;
 // Who does it: sources of keys, workers, and a reconciler.
 pub mod controller;
 
+// Single objects that are watched for somebody, for as long as they are of interest.
+pub mod manager;
+
 // Several controllers and their informers under one roof.
 pub mod runner;
 

@@ -127,7 +127,7 @@ pub(super) fn is_terminal(error: &BoxError) -> bool {
 }
 
 /// An error with those that it came from, as far as it does not tell of them itself.
-pub(super) fn describe(error: &BoxError) -> String {
+pub(crate) fn describe(error: &BoxError) -> String {
     let mut text = error.to_string();
     for cause in chain(&**error).skip(1) {
         let cause = cause.to_string();

@@ -17,6 +17,7 @@ use super::wait::moment;
 use crate::cache::{self, Cache};
 use crate::connect::Connection;
 use crate::encoding::{Codec, Encoding, ServerVersion};
+use crate::factory::lease::Claims;
 use crate::object::{Intake, ViewBudget};
 use crate::queue::{self, Gauge};
 use crate::reflector::backoff::Backoff;
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     tasks: Mutex<Vec<Task>>,
     /// Handlers that were started, and may run.
     handlers: Mutex<Vec<Running>>,
+    claims: Claims,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,7 @@ impl Core {
             idle: Mutex::new(Some(Idle { pump, sender })),
             tasks: Mutex::default(),
             handlers: Mutex::default(),
+            claims: Claims::default(),
             spec,
         })
     }
@@ -95,6 +98,11 @@ impl Core {
 
     pub(crate) fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// Who uses it.
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     pub(crate) fn cache(&self) -> &Cache {

@@ -20,6 +20,7 @@ on_both! {
     metadata_only_sees_no_secret,
     narrow_view_reads_two_fields,
     sample_controller_keeps_deployments_as_foos_want_them,
+    manager_tells_the_story_of_one_object,
 }
 
 /// An example that runs, and the lines that it prints.
@@ -280,5 +281,17 @@ async fn sample_controller_keeps_deployments_as_foos_want_them(place: Place) -> 
     // As a cluster ends it.
     Identity::of(example.child.id()).unwrap().stop(SOON).await?;
     example.rest();
+    Ok(())
+}
+
+async fn manager_tells_the_story_of_one_object(place: Place) -> Result<()> {
+    let example = Example::run("manager", &["cm", &place.namespace, "web"], &place);
+    example.until(&format!("/configmaps/{}/web is missing", place.namespace));
+    place.post(&place.path("configmaps"), &json!({ "metadata": { "name": "web" } })).await?;
+    example.until(&format!("added: {}/web at version ", place.namespace));
+    place.merge(&place.path("configmaps/web"), &json!({ "data": { "k": "v" } })).await?;
+    example.until(&format!("updated: {}/web from version ", place.namespace));
+    place.delete(&place.path("configmaps/web")).await?;
+    example.until(&format!("deleted: {}/web", place.namespace));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_core::Stream;
 use k8s_openapi::api::core::v1::Pod;
@@ -14,7 +15,8 @@ use super::super::spec::Spec;
 use super::super::{Event, Events, Informer, Scope};
 use crate::encoding::Encoding;
 use crate::object::{Intake, Object, ViewBudget};
-use crate::reflector::Delta;
+use crate::reflector::fault::Fault;
+use crate::reflector::{Delta, Report};
 use crate::resource::Resource;
 
 /// Writes pods of the namespace `d`.
@@ -38,6 +40,25 @@ impl Hand {
         );
         let applier = core.take_applier().unwrap();
         Self { core, applier, intake, namespace }
+    }
+
+    /// Of an informer of pods that somebody else made, and nobody started; `None` if it has been taken in hand already.
+    pub(crate) fn over(core: Arc<Core>) -> Option<Self> {
+        let namespace = (core.spec().scope != Scope::All).then(|| Arc::from("d"));
+        let intake = Intake::new(core.spec().codec(Encoding::Json).unwrap());
+        let applier = core.take_applier()?;
+        Some(Self { core, applier, intake, namespace })
+    }
+
+    /// Watching does not work.
+    pub(crate) fn fail(&self, fault: Fault) {
+        let (request, again, remedy) = ("WATCH".to_owned(), Duration::from_secs(1), fault.remedy(false));
+        self.core.board().report(0, &Report::Failing { request, fault, remedy, again });
+    }
+
+    /// It works.
+    pub(crate) fn live(&self) {
+        self.core.board().report(0, &Report::Watching { encoding: Encoding::Json });
     }
 
     pub(crate) fn informer(&self) -> Informer {

@@ -1,0 +1,165 @@
+//! How it is found out whether a watch can be: everybody who waits for it looks, and the first to know decides for all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::ACCEPT;
+use kube_client::Error;
+use serde::de::IgnoredAny;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::Inner;
+use super::entry::{Entry, Life, Progress};
+use super::error::AddError;
+use super::request::RequestWatch;
+use crate::connect::cause;
+use crate::informer::spec::Spec;
+use crate::informer::{Cause, Scope, State};
+
+/// How long the server may take to say whether an object is there.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// When it is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Only what is needed to know that it is there.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
+
+/// What the server says of an object.
+enum Asked {
+    There,
+    NotThere,
+    /// It does not say.
+    Forbidden,
+    Failed(String),
+}
+
+impl Inner {
+    pub(super) async fn add(self: &Arc<Self>, request: &RequestWatch) -> Result<Arc<Entry>, AddError> {
+        let scope = Scope::object(request.namespace.as_str(), request.name.as_str());
+        if let Some(problem) = Spec::new(request.resource.clone(), scope).problem() {
+            let target = format!("{} {}/{}", request.resource, request.namespace, request.name);
+            return Err(AddError::Invalid { target, problem });
+        }
+        let deadline = request.deadline.unwrap_or_else(|| self.settings().sync_deadline);
+        let now = Instant::now();
+        let until = now.checked_add(deadline).unwrap_or(now + Duration::from_secs(86_400 * 365));
+        loop {
+            let waiting = self.enter(request)?;
+            let entry = Arc::clone(&waiting.entry);
+            if *entry.life.borrow() == Life::Adding {
+                let mut life = entry.life.subscribe();
+                tokio::select! {
+                    biased;
+                    // Decided by somebody else.
+                    _ = life.wait_for(|life| *life != Life::Adding) => {}
+                    () = self.decide(&entry, until, deadline) => {}
+                }
+            }
+            let life = entry.life.borrow().clone();
+            drop(waiting);
+            match life {
+                Life::Ready => return Ok(entry),
+                // Whoever decided was not willing to wait.
+                Life::Failed(error) if request.waits && !matches!(error, AddError::Stopped { .. }) => {}
+                Life::Failed(error) => return Err(error),
+                Life::Adding | Life::Stopped | Life::Cut => {
+                    return Err(AddError::Stopped { target: entry.target() });
+                }
+            }
+        }
+    }
+
+    async fn decide(&self, entry: &Arc<Entry>, until: Instant, deadline: Duration) {
+        let mut unsure = None;
+        let error = match timeout_at(until, self.verify(entry, &mut unsure)).await {
+            Ok(Ok(())) => return self.succeed(entry),
+            Ok(Err(error)) => error,
+            Err(_) => {
+                let why = unsure.unwrap_or_else(|| self.obstacle(entry));
+                AddError::NotSynced { target: entry.target(), deadline, why }
+            }
+        };
+        if entry.waits {
+            tracing::debug!(manager = %self.name(), watch = %entry.key, %error, "watched from afar");
+            return self.succeed(entry);
+        }
+        self.fail(entry, error).await;
+    }
+
+    /// Waits until it is known whether the object is there. Where cache and server do not agree, it says so meanwhile.
+    async fn verify(&self, entry: &Entry, unsure: &mut Option<String>) -> Result<(), AddError> {
+        let mut progress = entry.progress.subscribe();
+        loop {
+            let known = progress.borrow_and_update().clone();
+            let target = || entry.target();
+            match known {
+                Progress::Known(true) => return Ok(()),
+                Progress::Known(false) if entry.waits => return Ok(()),
+                // What a cache lacks may have been made after it was filled.
+                Progress::Known(false) => {
+                    *unsure = Some(match self.ask(entry).await {
+                        Asked::NotThere | Asked::Forbidden => {
+                            return Err(AddError::NotFound { target: target() });
+                        }
+                        Asked::There => "the server has it, and the cache not yet".to_owned(),
+                        Asked::Failed(why) => {
+                            format!("it is not in the cache, and the server cannot be asked: {why}")
+                        }
+                    });
+                    // Either may change its mind.
+                    drop(timeout(AGAIN, progress.changed()).await);
+                    continue;
+                }
+                Progress::Failing(State::Stale { why, .. }) => match why.cause {
+                    Cause::Forbidden => {
+                        return Err(AddError::Forbidden { target: target(), why: why.to_string() });
+                    }
+                    Cause::NotServed => {
+                        return Err(AddError::UnknownResource { target: target(), why: why.to_string() });
+                    }
+                    _ => {}
+                },
+                Progress::Unknown | Progress::Failing(_) => {}
+            }
+            // The sender is in the entry.
+            let _ = progress.changed().await;
+        }
+    }
+
+    /// Asks the server itself whether the object is there. Not many at a time: each takes a connection.
+    async fn ask(&self, entry: &Entry) -> Asked {
+        let group = &entry.group;
+        let namespace = Some(group.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let path = format!("{}/{}", group.resource.path(namespace), entry.name);
+        let request = match http::Request::get(path).header(ACCEPT, METADATA).body(Vec::new()) {
+            Ok(request) => request,
+            Err(error) => return Asked::Failed(error.to_string()),
+        };
+        let asked = async {
+            // It is never closed.
+            let _one = self.asking.acquire().await;
+            self.factory.client().request::<IgnoredAny>(request).await
+        };
+        match timeout(PATIENCE, asked).await {
+            Ok(Ok(_)) => Asked::There,
+            Ok(Err(Error::Api(status))) if status.code == 404 => Asked::NotThere,
+            Ok(Err(Error::Api(status))) if status.code == 403 => Asked::Forbidden,
+            Ok(Err(error)) => Asked::Failed(cause::of_request(&error)),
+            Err(_) => Asked::Failed(format!("no answer within {PATIENCE:?}")),
+        }
+    }
+
+    /// Why nothing is known, in words.
+    fn obstacle(&self, entry: &Entry) -> String {
+        let informer = {
+            let state = self.lock();
+            let feed = state.groups.get(&entry.group).and_then(|group| group.feed_of(&entry.name));
+            feed.and_then(|feed| feed.informer())
+        };
+        match informer {
+            Some(informer) => format!("its informer is {}", informer.health().state),
+            None => "its informer has not begun".to_owned(),
+        }
+    }
+}

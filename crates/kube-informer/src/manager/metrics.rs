@@ -1,0 +1,210 @@
+//! What managers do, in numbers. What there is, is read when it is asked for: it cannot drift. What was counted of a resource
+//! goes with its last watch. Labels are managers, resources and fixed words; never names of objects.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::Inner;
+use super::error::AddError;
+use crate::informer::State;
+use crate::workqueue;
+
+/// The metrics of all managers that were given it ([`Manager::metrics`](super::Manager::metrics)). A clone is the same.
+///
+/// | metric, with the labels `manager` and `resource` | |
+/// |---|---|
+/// | `kube_informer_manager_watches` | watches that there are |
+/// | `kube_informer_manager_informers` | informers that they are seen through, by `state` |
+/// | `kube_informer_manager_restarts_total` | informers that were begun anew |
+/// | `kube_informer_manager_handler_calls_total` | calls of handlers, by `result`: `success`, `error`, `panic`, `timeout` |
+///
+/// | metric, with the label `manager` | |
+/// |---|---|
+/// | `kube_informer_manager_adds_total` | watches that were asked for, by `result`: `success`, or why not |
+/// | `kube_informer_manager_set_aside` | calls of handlers that take longer than a moment |
+///
+/// Those of the queue of calls are in [`workqueue::Metrics`]; their `name` is the manager's.
+#[derive(Clone, Default)]
+pub struct Metrics {
+    queues: workqueue::Metrics,
+    managers: Arc<Mutex<Vec<Weak<Inner>>>>,
+}
+
+impl Metrics {
+    /// Puts them into a registry. Once: a second time, everything would be there twice.
+    pub fn register(&self, registry: &mut Registry) {
+        self.queues.register(registry);
+        registry.register_collector(Box::new(self.clone()));
+    }
+
+    pub(super) fn queues(&self) -> &workqueue::Metrics {
+        &self.queues
+    }
+
+    pub(super) fn add(&self, manager: &Arc<Inner>) {
+        let mut managers = locked(&self.managers);
+        managers.retain(|each| each.strong_count() > 0);
+        managers.push(Arc::downgrade(manager));
+    }
+}
+
+/// What is counted of one resource.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    pub(super) restarts: Counter,
+    pub(super) handled: Counter,
+    pub(super) errors: Counter,
+    pub(super) panics: Counter,
+    pub(super) timeouts: Counter,
+}
+
+/// How asking for watches ended.
+#[derive(Debug, Default)]
+pub(super) struct Adds(Mutex<BTreeMap<&'static str, Counter>>);
+
+impl Adds {
+    pub(super) fn count<T>(&self, outcome: &Result<T, AddError>) {
+        let result = outcome.as_ref().err().map_or("success", AddError::as_str);
+        locked(&self.0).entry(result).or_default().inc();
+    }
+}
+
+/// One manager, read.
+struct Reading {
+    name: String,
+    adds: Vec<(&'static str, Counter)>,
+    set_aside: usize,
+    resources: BTreeMap<String, Resource>,
+}
+
+struct Resource {
+    watches: usize,
+    informers: BTreeMap<&'static str, usize>,
+    series: Arc<Series>,
+}
+
+impl Inner {
+    fn reading(&self) -> Reading {
+        let state = self.lock();
+        let mut resources: BTreeMap<String, Resource> = state
+            .series
+            .iter()
+            .map(|(name, (series, watches))| {
+                let (series, informers) = (Arc::clone(series), BTreeMap::new());
+                (name.clone(), Resource { watches: *watches, informers, series })
+            })
+            .collect();
+        for (key, group) in &state.groups {
+            let Some(resource) = resources.get_mut(&key.resource.to_string()) else { continue };
+            for feed in group.feeds.values() {
+                let state = feed.informer().map_or(State::Starting, |informer| informer.health().state);
+                *resource.informers.entry(state.as_str()).or_default() += 1;
+            }
+        }
+        drop(state);
+        let adds = locked(&self.adds.0).iter().map(|(result, counter)| (*result, counter.clone())).collect();
+        Reading { name: self.name().to_string(), adds, set_aside: self.set_aside_count(), resources }
+    }
+}
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let managers: Vec<Arc<Inner>> = locked(&self.managers).iter().filter_map(Weak::upgrade).collect();
+        let readings: Vec<Reading> = managers.iter().map(|manager| manager.reading()).collect();
+        drop(managers);
+        if readings.is_empty() {
+            return Ok(());
+        }
+        type Values = Vec<(Vec<(&'static str, &'static str)>, Box<dyn EncodeMetric>)>;
+        let mut family = |name: &str, help: &str, kind, values: &dyn Fn(&Resource) -> Values| {
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for reading in &readings {
+                for (resource, numbers) in &reading.resources {
+                    for (more, value) in values(numbers) {
+                        let mut labels = vec![("manager", reading.name.as_str()), ("resource", resource)];
+                        labels.extend(more);
+                        value.encode(family.encode_family(&labels)?)?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        // The encoder adds `_total` to the names of counters.
+        family("kube_informer_manager_watches", "Watches that there are", MetricType::Gauge, &|resource| {
+            vec![(Vec::new(), gauge(resource.watches))]
+        })?;
+        family(
+            "kube_informer_manager_informers",
+            "Their informers, by state",
+            MetricType::Gauge,
+            &|resource| {
+                let by = |(state, count): (&&'static str, &usize)| (vec![("state", *state)], gauge(*count));
+                resource.informers.iter().map(by).collect()
+            },
+        )?;
+        family(
+            "kube_informer_manager_restarts",
+            "Informers that were begun anew",
+            MetricType::Counter,
+            &|resource| vec![(Vec::new(), Box::new(resource.series.restarts.clone()))],
+        )?;
+        family(
+            "kube_informer_manager_handler_calls",
+            "Calls of handlers, by result",
+            MetricType::Counter,
+            &|resource| {
+                let Series { handled, errors, panics, timeouts, .. } = &*resource.series;
+                let by = |(result, counter): (&'static str, &Counter)| -> (_, Box<dyn EncodeMetric>) {
+                    (vec![("result", result)], Box::new(counter.clone()))
+                };
+                let all = [("success", handled), ("error", errors), ("panic", panics), ("timeout", timeouts)];
+                all.into_iter().map(by).collect()
+            },
+        )?;
+        let mut adds = encoder.encode_descriptor(
+            "kube_informer_manager_adds",
+            "Watches that were asked for, by result",
+            None,
+            MetricType::Counter,
+        )?;
+        for reading in &readings {
+            for (result, counter) in &reading.adds {
+                let labels = [("manager", reading.name.as_str()), ("result", *result)];
+                ConstCounter::new(counter.get()).encode(adds.encode_family(&labels)?)?;
+            }
+        }
+        let mut aside = encoder.encode_descriptor(
+            "kube_informer_manager_set_aside",
+            "Calls of handlers that take longer than a moment",
+            None,
+            MetricType::Gauge,
+        )?;
+        for reading in &readings {
+            gauge(reading.set_aside).encode(aside.encode_family(&[("manager", reading.name.as_str())])?)?;
+        }
+        Ok(())
+    }
+}
+
+fn gauge(value: usize) -> Box<dyn EncodeMetric> {
+    Box::new(ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)))
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("managers", &locked(&self.managers).len()).finish_non_exhaustive()
+    }
+}
+
+/// Nothing that runs under this lock leaves half a change behind.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,190 @@
+//! How watches come and go.
+
+use futures_util::{FutureExt, StreamExt};
+
+use super::*;
+use crate::reflector::fault::Fault;
+
+#[tokio::test(start_paused = true)]
+async fn promise_20_adds_at_the_same_time_are_one_watch_and_both_get_it() {
+    let manager = manager().started();
+    let (first, mut told) = heard(pod("a"));
+    let (second, mut other) = heard(pod("a"));
+    let (one, two) = (adding(&manager, first), adding(&manager, second));
+    let mut hand = manager.one("a").await;
+    hand.list(&[("a", 1)], 1);
+    let (one, two) = (one.await.unwrap().unwrap(), two.await.unwrap().unwrap());
+    assert_eq!(one.key(), two.key());
+    assert_eq!(told.next().await, "+a@1!");
+    // Once more, when it is there: at once, and without an informer of its own.
+    let again = manager.add(pod("a")).now_or_never().unwrap().unwrap();
+    assert_eq!(again.get().unwrap().version(), one.get().unwrap().version());
+    assert_eq!(manager.list().len(), 1);
+    assert_eq!(manager.scopes(), ["d/a"]);
+    other.nothing().await;
+    assert!(manager.stop(one.key()).await);
+    assert!(!manager.stop(one.key()).await, "there is none any more");
+    assert!(manager.is_bare() && manager.scopes().is_empty());
+    assert_eq!(again.state(), WatchState::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_20_an_add_that_is_not_in_time_says_why_and_leaves_nothing_and_can_be_tried_again() {
+    let metrics = Metrics::default();
+    let manager = manager().metrics(&metrics).started();
+    let before = Instant::now();
+    let add = adding(&manager, pod("a"));
+    let hand = manager.one("a").await;
+    hand.fail(Fault::Connection("the wire was cut".to_owned()));
+    let error = add.await.unwrap().unwrap_err();
+    assert!(before.elapsed() >= Duration::from_secs(30), "the deadline");
+    let AddError::NotSynced { ref why, .. } = error else { panic!("{error}") };
+    assert!(why.contains("the wire was cut"), "{why}");
+    assert!(manager.is_bare() && manager.scopes().is_empty(), "nothing is left: {manager:?}");
+    assert!(!page(&metrics).contains("manager_watches{"), "no gauge either: {}", page(&metrics));
+    let add = adding(&manager, pod("a"));
+    manager.one("a").await.list(&[("a", 1)], 1);
+    add.await.unwrap().unwrap();
+    assert!(page(&metrics).contains(r#"manager_watches{manager="manager",resource="pods"} 1"#));
+    assert!(page(&metrics).contains(r#"manager_adds_total{manager="manager",result="not_synced"} 1"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_20_an_add_that_is_dropped_leaves_nothing_unless_somebody_else_waits() {
+    let manager = manager().started();
+    let add = adding(&manager, pod("a"));
+    manager.has(&["d/a"]).await;
+    add.abort();
+    manager.has(&[]).await;
+    assert!(manager.is_bare());
+    // Two wait, one of them gives up.
+    let (one, two) = (adding(&manager, pod("a")), adding(&manager, pod("a")));
+    let mut hand = manager.one("a").await;
+    one.abort();
+    assert!(one.await.unwrap_err().is_cancelled());
+    hand.list(&[("a", 1)], 1);
+    assert_eq!(two.await.unwrap().unwrap().state(), WatchState::Live);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_20_a_stop_wins_over_an_add_that_is_under_way() {
+    let manager = manager().started();
+    let add = adding(&manager, pod("a"));
+    let mut hand = manager.one("a").await;
+    assert_eq!(manager.stop_for_owner(&Request::new("o", "b")).await, 0, "it is somebody else's");
+    assert_eq!(manager.stop_for_owner(&Request::new("o", "a")).await, 1);
+    hand.list(&[("a", 1)], 1);
+    assert!(matches!(add.await.unwrap(), Err(AddError::Stopped { .. })));
+    assert!(manager.is_bare());
+    manager.has(&[]).await;
+    // Also over one that would wait for ever.
+    let add = adding(&manager, pod("a").wait_for_target().within(AGES));
+    manager.has(&["d/a"]).await;
+    assert_eq!(manager.stop_all().await, 1);
+    assert!(matches!(add.await.unwrap(), Err(AddError::Stopped { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_20_a_target_that_is_not_there_yet_is_waited_for_and_told_when_it_comes() {
+    let manager = manager().started();
+    let (watch, mut told) = heard(pod("a").wait_for_target());
+    let mut requests = manager.requests();
+    let add = adding(&manager, watch);
+    let mut hand = manager.one("a").await;
+    hand.list(&[], 1);
+    let watch = add.await.unwrap().unwrap();
+    assert_eq!((watch.state(), watch.get().is_none()), (WatchState::Missing, true));
+    told.nothing().await;
+    assert!(requests.next().now_or_never().is_none());
+    hand.put("a", 5);
+    assert_eq!(told.next().await, "+a@5");
+    assert_eq!(requests.next().await, Some(Request::new("o", "a")));
+    assert_eq!(watch.state(), WatchState::Live);
+    hand.remove("a", 7);
+    assert_eq!(told.next().await, "-a@7");
+    assert_eq!(watch.state(), WatchState::Missing);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_target_joins_one_who_does_not_and_goes_on_without() {
+    let manager = manager().started();
+    let strict = adding(&manager, pod("a").within(Duration::from_secs(1)));
+    manager.has(&["d/a"]).await;
+    let patient = adding(&manager, pod("a").wait_for_target());
+    assert!(matches!(strict.await.unwrap(), Err(AddError::NotSynced { .. })));
+    assert_eq!(patient.await.unwrap().unwrap().state(), WatchState::Starting);
+    assert_eq!(manager.list().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_never_be_is_said_at_once() {
+    let manager = manager();
+    for (namespace, name) in [("d", "a/b"), ("", "a"), ("d", ""), ("d/e", "a"), ("d", "..")] {
+        let watch = RequestWatch::new(Request::new("o", "a"), pods(), namespace, name);
+        let error = manager.add(watch).now_or_never().unwrap().unwrap_err();
+        assert!(matches!(error, AddError::Invalid { .. }), "{error}");
+    }
+    assert!(manager.is_bare());
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_owners_of_one_object_share_its_informer_and_are_stopped_apart() {
+    let manager = manager().started();
+    let of = |owner: &str| RequestWatch::new(Request::new("o", owner), pods(), "d", "a");
+    let add = adding(&manager, of("one"));
+    let mut hand = manager.one("a").await;
+    hand.list(&[("a", 1)], 1);
+    add.await.unwrap().unwrap();
+    let (two, mut told) = heard(of("two"));
+    let two = manager.add(two).await.unwrap();
+    assert_eq!(told.next().await, "+a@1!", "what is known already is told");
+    assert_eq!(manager.stop_for_owner(&Request::new("o", "one")).await, 1);
+    hand.put("a", 2);
+    assert_eq!(told.next().await, "~a@1→2");
+    assert!(manager.stop(two.key()).await);
+    assert!(manager.is_bare() && manager.scopes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_of_several_kinds_are_told_apart() {
+    let manager = manager().started();
+    let owner = |kind: &str| Owner::from(Request::new("o", "x")).kind(kind);
+    let of = |kind: &str| RequestWatch::new(owner(kind), pods(), "d", "a").wait_for_target();
+    let (foo, bar) = (adding(&manager, of("Foo")), adding(&manager, of("Bar")));
+    manager.one("a").await.list(&[("a", 1)], 1);
+    foo.await.unwrap().unwrap();
+    bar.await.unwrap().unwrap();
+    let mut bars = manager.requests_of_kind("Bar");
+    assert_eq!(manager.stop_for_owner(owner("Foo")).await, 1);
+    assert_eq!(manager.list().len(), 1);
+    assert_eq!(bars.next().now_or_never().flatten(), Some(Request::new("o", "x")));
+    assert!(bars.next().now_or_never().is_none(), "once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_twice_is_nothing_new_and_nothing_can_be_added_afterwards() {
+    let manager = manager().started();
+    let (mut requests, add) = (manager.requests(), adding(&manager, pod("a").within(AGES)));
+    manager.has(&["d/a"]).await;
+    assert_eq!(manager.shutdown(AGES).await, Shutdown { stopped: 1, busy: Vec::new() });
+    assert!(matches!(add.await.unwrap(), Err(AddError::Stopped { .. })));
+    assert_eq!(manager.shutdown(AGES).await, Shutdown::default());
+    assert!(matches!(manager.add(pod("a")).await, Err(AddError::Stopped { .. })));
+    assert!(manager.is_bare() && manager.scopes().is_empty());
+    assert_eq!((requests.next().await, manager.requests().next().await), (None, None));
+    assert_eq!((manager.stop_all().await, manager.list().len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_of_a_manager_that_was_dropped() {
+    let manager = manager().started();
+    let add = adding(&manager, pod("a").wait_for_target());
+    manager.one("a").await.list(&[("a", 1)], 1);
+    let watch = add.await.unwrap().unwrap();
+    let (factory, inner) = (manager.inner.factory.clone(), Arc::downgrade(&manager.inner));
+    drop(manager);
+    eventually("no informer", || factory.cores().is_empty().then_some(())).await;
+    assert_eq!((watch.state(), watch.informer().is_none()), (WatchState::Stopped, true));
+    drop(watch);
+    eventually("no task", || inner.upgrade().is_none().then_some(())).await;
+}
