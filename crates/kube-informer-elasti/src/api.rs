@@ -1,11 +1,12 @@
 //! The ElastiService: which workload may sleep, and behind which Service it is asked for.
 //!
 //! Everything that users of the resource have written is read: names of kinds in their singular and plural forms, fields
-//! that are left out, and fields of later versions, which are left alone. What is read here is never written back but for
+//! that are left out, and fields of later versions, which are left alone. An object that lacks what it must have can be read,
+//! too, so that it can be told what is missing. What is read here is never written back but for
 //! the status, so nothing that this version does not know is lost.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -36,6 +37,7 @@ pub struct ElastiService {
     /// Name, namespace, finalizers.
     pub metadata: ObjectMeta,
     /// What is wanted.
+    #[serde(default)]
     pub spec: ElastiServiceSpec,
     /// What there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,8 +49,10 @@ pub struct ElastiService {
 #[serde(rename_all = "camelCase")]
 pub struct ElastiServiceSpec {
     /// What may sleep.
+    #[serde(default)]
     pub scale_target_ref: ScaleTargetRef,
     /// The Service that it is asked for by, in the same namespace.
+    #[serde(default)]
     pub service: String,
     /// To how many replicas it is woken. Nothing, or less than one, is one: waking never puts to sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,10 +76,13 @@ pub struct ElastiServiceSpec {
 #[serde(rename_all = "camelCase")]
 pub struct ScaleTargetRef {
     /// Group and version: `apps/v1`.
+    #[serde(default)]
     pub api_version: String,
     /// The kind, or its plural: `Deployment`, `deployments`.
+    #[serde(default)]
     pub kind: String,
     /// The name.
+    #[serde(default)]
     pub name: String,
 }
 
@@ -85,9 +92,9 @@ pub struct Trigger {
     /// `prometheus`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// What is asked, of whom.
+    /// What is asked, of whom: free in form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<BTreeMap<String, Value>>,
+    pub metadata: Option<Value>,
 }
 
 /// Who else scales a target.
@@ -156,11 +163,29 @@ impl Mode {
     }
 }
 
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for ScaleTargetRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} of {}", self.kind, self.name, self.api_version)
+    }
+}
+
 impl ElastiServiceSpec {
     /// To how many replicas the target is woken: never less than one.
     #[must_use]
     pub fn wake_to(&self) -> i32 {
         self.min_target_replicas.unwrap_or(1).max(1)
+    }
+
+    /// How many seconds the target stays awake after it was woken.
+    #[must_use]
+    pub fn cooldown_seconds(&self) -> i32 {
+        self.cooldown_period.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_COOLDOWN_SECONDS)
     }
 }
 

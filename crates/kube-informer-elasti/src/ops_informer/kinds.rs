@@ -1,0 +1,281 @@
+//! From what a spec calls a kind to what the server calls it, and where its objects say how many they are.
+//!
+//! `Deployment`, `deployments` and `DEPLOYMENT` are one: nobody's spec is changed for that. What the server said is
+//! remembered for some minutes, and that it has no such kind for some seconds: many ElastiServices name the same kinds. One
+//! question at a time is asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::header::ACCEPT;
+use kube_client::Error;
+use kube_informer::connect::ResolveError;
+use kube_informer::factory::Factory;
+use kube_informer::resource::Resource;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::error::FollowError;
+use super::paths::{Definition, Shape};
+use crate::api::ScaleTargetRef;
+use crate::scale::{chain, segment};
+
+/// A kind whose objects can be scaled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) resource: Resource,
+    pub(super) shape: Shape,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    known: Mutex<HashMap<Key, Known>>,
+    /// Held by the one who asks.
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// The API version, and the kind in small letters.
+type Key = (String, String);
+
+#[derive(Debug)]
+struct Known {
+    until: Instant,
+    kind: Result<Arc<Kind>, FollowError>,
+}
+
+/// How long it is remembered what a kind is. Definitions change, if seldom.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
+/// How long it is remembered that there is no such kind: somebody may be about to install it. So long is also not asked again
+/// of one that is known, where the server cannot be asked.
+const MISSED: Duration = Duration::from_secs(5);
+
+/// So many names of kinds are remembered.
+const MOST: usize = 256;
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Kinds {
+    /// What a spec names.
+    pub(super) async fn resolve(
+        &self,
+        factory: &Factory,
+        reference: &ScaleTargetRef,
+    ) -> Result<Arc<Kind>, FollowError> {
+        let name = kubectl_name(reference)?;
+        let key = key(reference);
+        if let Some(kind) = self.remembered(&key) {
+            return kind;
+        }
+        let _one = self.asking.lock().await;
+        // Whoever asked before may have asked the same.
+        if let Some(kind) = self.remembered(&key) {
+            return kind;
+        }
+        let mut kind = ask(factory, reference, &name).await.map(Arc::new);
+        let is_answer =
+            matches!(kind, Ok(_) | Err(FollowError::UnknownKind { .. } | FollowError::NotScalable { .. }));
+        let mut known = self.lock();
+        if !is_answer {
+            // What was known stays so until the server says otherwise.
+            let Some(Known { kind: Ok(before), .. }) = known.remove(&key) else { return kind };
+            kind = Ok(before);
+        }
+        let kept = if is_answer && kind.is_ok() { REMEMBERED } else { MISSED };
+        let now = Instant::now();
+        if known.len() >= MOST {
+            known.retain(|_, found| found.until > now);
+        }
+        if known.len() < MOST {
+            known.insert(key, Known { until: now + kept, kind: kind.clone() });
+        }
+        kind
+    }
+
+    /// Asks anew when it is asked for the next time.
+    pub(super) fn forget(&self, reference: &ScaleTargetRef) {
+        self.lock().remove(&key(reference));
+    }
+
+    fn remembered(&self, key: &Key) -> Option<Result<Arc<Kind>, FollowError>> {
+        let known = self.lock();
+        known.get(key).filter(|found| found.until > Instant::now()).map(|found| found.kind.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(reference: &ScaleTargetRef) -> Key {
+    (reference.api_version.clone(), reference.kind.to_lowercase())
+}
+
+/// `Deployment.v1.apps`.
+fn kubectl_name(reference: &ScaleTargetRef) -> Result<String, FollowError> {
+    let wrong = |why: String| Err(FollowError::Reference { why });
+    let ScaleTargetRef { api_version, kind, name } = reference;
+    for (field, text) in [("apiVersion", api_version), ("kind", kind), ("name", name)] {
+        if text.trim().is_empty() {
+            return wrong(format!("{field} is empty"));
+        }
+    }
+    let (group, version) = group_and_version(api_version);
+    if version.is_empty()
+        || version.contains(['.', '/'])
+        || group.contains('/')
+        || api_version.starts_with('/')
+    {
+        return wrong(format!("{api_version:?} is no apiVersion; apps/v1 would be one"));
+    }
+    if kind.contains(['.', '/']) {
+        return wrong(format!("{kind:?} is no kind; Deployment would be one"));
+    }
+    Ok(format!("{kind}.{version}.{group}"))
+}
+
+fn group_and_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+async fn ask(factory: &Factory, reference: &ScaleTargetRef, name: &str) -> Result<Kind, FollowError> {
+    let unknown = |why: String| FollowError::UnknownKind { reference: reference.to_string(), why };
+    let resource = factory.resolve(name).await.map_err(|error| match error {
+        ResolveError::Discovery { reason, .. } => {
+            FollowError::Unreachable { tried: format!("look up {reference}"), why: reason }
+        }
+        other => unknown(other.to_string()),
+    })?;
+    // A group may be written as its beginning for people; a spec says it in whole.
+    if (resource.group.as_str(), resource.version.as_str()) != group_and_version(&reference.api_version) {
+        return Err(unknown(format!(
+            "the server has {resource}, and no such kind in {}",
+            reference.api_version
+        )));
+    }
+    let shape = shape(factory, reference, &resource).await?;
+    Ok(Kind { resource, shape })
+}
+
+async fn shape(
+    factory: &Factory,
+    reference: &ScaleTargetRef,
+    resource: &Resource,
+) -> Result<Shape, FollowError> {
+    let not_scalable = |why: String| FollowError::NotScalable {
+        reference: reference.to_string(),
+        resource: resource.to_string(),
+        why,
+    };
+    if !resource.namespaced {
+        return Err(not_scalable("it is in no namespace".to_owned()));
+    }
+    if let Some(shape) = Shape::known(resource) {
+        return Ok(shape);
+    }
+    let definition = format!("{}.{}", resource.plural, resource.group);
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", segment(&definition));
+    match get::<Definition>(factory, &path).await {
+        Ok(definition) => Shape::declared(&definition, &resource.version).map_err(not_scalable),
+        Err(Missed::NotFound(_)) if has_scale(factory, resource).await? => {
+            Shape::conventional().map_err(not_scalable)
+        }
+        Err(Missed::Forbidden(why)) if has_scale(factory, resource).await? => Err(FollowError::Forbidden {
+            tried: format!("read the paths of replicas from the definition {definition}"),
+            why,
+            advice: "allow the operator to get customresourcedefinitions in apiextensions.k8s.io".to_owned(),
+        }),
+        Err(Missed::NotFound(_) | Missed::Forbidden(_)) => {
+            Err(not_scalable("the server has no scale subresource of it".to_owned()))
+        }
+        Err(Missed::Failed(why)) => {
+            Err(FollowError::Unreachable { tried: format!("read the definition {definition}"), why })
+        }
+    }
+}
+
+/// Whether the server says that a resource has a scale subresource.
+async fn has_scale(factory: &Factory, resource: &Resource) -> Result<bool, FollowError> {
+    #[derive(Deserialize)]
+    struct Served {
+        #[serde(default)]
+        resources: Vec<Named>,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let root = resource.root();
+    match get::<Served>(factory, &root).await {
+        Ok(served) => {
+            let scale = format!("{}/scale", resource.plural);
+            Ok(served.resources.iter().any(|each| each.name == scale))
+        }
+        Err(Missed::NotFound(why) | Missed::Forbidden(why) | Missed::Failed(why)) => {
+            Err(FollowError::Unreachable { tried: format!("read what is served at {root}"), why })
+        }
+    }
+}
+
+/// Why there is no document.
+enum Missed {
+    NotFound(String),
+    Forbidden(String),
+    Failed(String),
+}
+
+async fn get<T: DeserializeOwned>(factory: &Factory, path: &str) -> Result<T, Missed> {
+    let request = http::Request::get(path).header(ACCEPT, "application/json").body(Vec::new());
+    let request = request.map_err(|error| Missed::Failed(error.to_string()))?;
+    match tokio::time::timeout(PATIENCE, factory.client().request::<T>(request)).await {
+        Ok(Ok(document)) => Ok(document),
+        Ok(Err(Error::Api(status))) if status.code == 404 => Err(Missed::NotFound(status.message.clone())),
+        Ok(Err(Error::Api(status))) if matches!(status.code, 401 | 403) => {
+            Err(Missed::Forbidden(status.message.clone()))
+        }
+        Ok(Err(error)) => Err(Missed::Failed(chain(&error))),
+        Err(_) => Err(Missed::Failed(format!("no answer within {PATIENCE:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(api_version: &str, kind: &str, name: &str) -> ScaleTargetRef {
+        ScaleTargetRef { api_version: api_version.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn a_kind_is_asked_for_with_its_version_and_group() {
+        for (api_version, kind, asked) in [
+            ("apps/v1", "Deployment", "Deployment.v1.apps"),
+            ("apps/v1", "deployments", "deployments.v1.apps"),
+            ("argoproj.io/v1alpha1", "rollouts", "rollouts.v1alpha1.argoproj.io"),
+            ("v1", "ReplicationController", "ReplicationController.v1."),
+        ] {
+            assert_eq!(kubectl_name(&reference(api_version, kind, "web")).unwrap(), asked);
+        }
+    }
+
+    #[test]
+    fn a_reference_that_is_none_says_what_is_wrong() {
+        for (api_version, kind, name, why) in [
+            ("", "Deployment", "web", "apiVersion is empty"),
+            ("apps/v1", " ", "web", "kind is empty"),
+            ("apps/v1", "Deployment", "", "name is empty"),
+            ("apps/", "Deployment", "web", "no apiVersion"),
+            ("/v1", "Deployment", "web", "no apiVersion"),
+            ("apps/v1/x", "Deployment", "web", "no apiVersion"),
+            ("apps/v1", "Deployment.apps", "web", "no kind"),
+        ] {
+            let error = kubectl_name(&reference(api_version, kind, name)).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!((error.reason(), error.is_permanent()), ("InvalidTargetRef", true));
+        }
+    }
+}
