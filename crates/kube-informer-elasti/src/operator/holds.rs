@@ -1,0 +1,155 @@
+//! Services that are about to sleep: redirected first, whatever their pods say.
+//!
+//! Whoever puts a target to sleep holds its service: from then on the decision is to redirect it, and the reconciler says
+//! when that is done, or why it cannot be. The hold ends with the guard, and the pods decide again.
+//!
+//! A wake goes before a sleep: it is noted on the hold, and whoever holds finds it before and after the scale-down.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube_informer::controller::Request;
+use kube_informer::write::Written;
+use tokio::sync::watch;
+
+use super::pokes::Pokes;
+
+/// What there is to hold. A clone is the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Holds {
+    inner: Arc<Mutex<HashMap<Request, Held>>>,
+}
+
+#[derive(Debug)]
+struct Held {
+    /// How often it is held.
+    by: usize,
+    redirect: watch::Sender<Redirect>,
+    woken: bool,
+}
+
+/// How far the redirect is.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Redirect {
+    /// The reconciler has not looked yet.
+    #[default]
+    Pending,
+    /// The slices to the resolver are there; these were written for it.
+    Done(Vec<Written>),
+    /// It cannot be.
+    Refused(String),
+}
+
+/// A service is held for as long as this is there.
+#[derive(Debug)]
+pub(super) struct Hold {
+    holds: Holds,
+    request: Request,
+    pokes: Pokes,
+    redirect: watch::Receiver<Redirect>,
+}
+
+impl Holds {
+    /// Holds a service, and has it looked at.
+    pub(super) fn hold(&self, request: &Request, pokes: &Pokes) -> Hold {
+        let redirect = {
+            let mut all = self.lock();
+            let held = all.entry(request.clone()).or_insert_with(|| Held {
+                by: 0,
+                redirect: watch::Sender::default(),
+                woken: false,
+            });
+            held.by += 1;
+            held.redirect.subscribe()
+        };
+        pokes.add(request.clone());
+        Hold { holds: self.clone(), request: request.clone(), pokes: pokes.clone(), redirect }
+    }
+
+    /// Whether a service is held.
+    pub(super) fn is_held(&self, request: &Request) -> bool {
+        self.lock().contains_key(request)
+    }
+
+    /// The reconciler says how far the redirect is.
+    pub(super) fn tell(&self, request: &Request, redirect: Redirect) {
+        if let Some(held) = self.lock().get(request) {
+            held.redirect.send_replace(redirect);
+        }
+    }
+
+    /// The target was woken meanwhile.
+    pub(super) fn woken(&self, request: &Request) {
+        if let Some(held) = self.lock().get_mut(request) {
+            held.woken = true;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Request, Held>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hold {
+    /// Waits until the reconciler has redirected it, or says why it cannot.
+    pub(super) async fn redirected(&mut self) -> Result<Vec<Written>, String> {
+        loop {
+            match &*self.redirect.borrow_and_update() {
+                Redirect::Pending => {}
+                Redirect::Done(written) => return Ok(written.clone()),
+                Redirect::Refused(why) => return Err(why.clone()),
+            }
+            if self.redirect.changed().await.is_err() {
+                return Err("it is not held any more".to_owned());
+            }
+        }
+    }
+
+    /// Whether somebody woke it since it is held.
+    pub(super) fn was_woken(&self) -> bool {
+        self.holds.lock().get(&self.request).is_some_and(|held| held.woken)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut all = self.holds.lock();
+        if let Some(held) = all.get_mut(&self.request) {
+            held.by -= 1;
+            if held.by == 0 {
+                all.remove(&self.request);
+            }
+        }
+        drop(all);
+        // The pods decide again.
+        self.pokes.add(self.request.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_service_is_held_until_the_last_one_lets_go() {
+        let (holds, pokes) = (Holds::default(), Pokes::default());
+        let web = Request::new("shop", "web");
+        assert!(!holds.is_held(&web));
+        let mut first = holds.hold(&web, &pokes);
+        let second = holds.hold(&web, &pokes);
+        assert!(first.redirected().now_or_never().is_none());
+        holds.tell(&web, Redirect::Done(Vec::new()));
+        assert!(first.redirected().await.is_ok());
+        holds.tell(&web, Redirect::Refused("no resolver".to_owned()));
+        assert_eq!(first.redirected().await.unwrap_err(), "no resolver");
+        drop(first);
+        assert!(holds.is_held(&web) && !second.was_woken());
+        holds.woken(&web);
+        assert!(second.was_woken());
+        drop(second);
+        assert!(!holds.is_held(&web));
+        assert!(!holds.hold(&web, &pokes).was_woken(), "another hold");
+    }
+}

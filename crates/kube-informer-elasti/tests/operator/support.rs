@@ -1,0 +1,7 @@
+//! What stands around the operator in a cluster: a kubelet, a resolver, and clients.
+
+pub(crate) mod client;
+pub(crate) mod follow;
+pub(crate) mod kubelet;
+pub(crate) mod network;
+pub(crate) mod resolver;
