@@ -111,7 +111,7 @@ fn hint(address: SocketAddr, hosts: &[String]) -> Option<String> {
         .then(|| format!("{ip} is every address of this machine: connect to one of them{names}\n"))
 }
 
-fn workers(text: &str) -> Result<usize, String> {
+pub(crate) fn workers(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(workers @ 1..=1000) => Ok(workers),
         _ => Err("must be a whole number from 1 to 1000".to_owned()),

@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 /// `90`, `90s`, `2m`, `1h`, `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| "must be a time such as 30s, 2m or 1h".to_owned())?;

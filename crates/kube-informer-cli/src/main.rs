@@ -1,11 +1,12 @@
 //! `kube-informer`: see what is changing in a Kubernetes cluster.
 //!
 //! Arguments and wiring only. Exit codes: 0 done, 1 failed (one line says what and what to do), 2 wrong
-//! arguments, 130 ended by Ctrl-C or SIGTERM.
+//! arguments, 130 ended by Ctrl-C or SIGTERM; the operator ends in order at the first one, with 0.
 
 mod apiserver;
 mod controller;
 mod demo;
+mod elasti;
 mod interrupt;
 
 use std::io::IsTerminal as _;
@@ -34,11 +35,15 @@ enum Command {
     Demo(demo::Args),
     /// Run a controller: what changes is printed, and told over WebSocket
     Controller(controller::Args),
+    /// Run the ElastiService operator: services sleep at zero replicas, and wake when they are asked for
+    Elasti(elasti::Args),
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    log_to_stderr(args.verbose);
+    // Of an operator, people read the logs.
+    let chatty = u8::from(matches!(args.command, Command::Elasti(_)));
+    log_to_stderr(args.verbose.saturating_add(chatty));
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::anyhow!("cannot start: {error}")),
@@ -48,6 +53,7 @@ fn main() -> ExitCode {
             Command::Apiserver(args) => apiserver::run(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Controller(args) => controller::run(args).await,
+            Command::Elasti(args) => elasti::run(args).await,
         }
     });
     match result {

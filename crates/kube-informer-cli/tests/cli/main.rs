@@ -148,6 +148,12 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         (&["controller", "deployments", "--listen", "here"], "--listen"),
         (&["controller", "deployments", "-n", "A b"], "is no name of a namespace"),
         (&["controller", "deployments", "--workers", "0"], "from 1 to 1000"),
+        (&["elasti", "--watch-namespace", "A b"], "is no name"),
+        (&["elasti", "--metrics-bind-address", "8080"], "as 127.0.0.1:8080 or :8080"),
+        (&["elasti", "--wake-bind-address", "here"], "--wake-bind-address"),
+        (&["elasti", "--resolver-proxy-port", "0"], "from 1 to 65535"),
+        (&["elasti", "--leader-elect=maybe"], "--leader-elect"),
+        (&["elasti", "--leader-elect-lease-duration", "long"], "such as 30s"),
         (&["wach"], "unrecognized subcommand"),
         (&[], "Usage"),
     ] {
@@ -155,4 +161,28 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
     }
+}
+
+#[test]
+fn the_help_of_the_operator_names_its_flags_and_variables() {
+    let output = run(&["elasti", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let help = text(&output.stdout);
+    for word in [
+        "--watch-namespace",
+        "--leader-elect",
+        "--metrics-bind-address",
+        "--health-probe-bind-address",
+        "--wake-bind-address",
+        "--kubeconfig",
+        "ELASTI_OPERATOR_NAMESPACE",
+        "ELASTI_OPERATOR_PORT",
+        "ELASTI_RESOLVER_NAMESPACE",
+        "ELASTI_RESOLVER_SERVICE_NAME",
+        "ELASTI_RESOLVER_PROXY_PORT",
+        ":8013",
+    ] {
+        assert!(help.contains(word), "{help}\nlacks {word}");
+    }
+    assert!(text(&run(&["--help"]).stdout).contains("elasti"));
 }
