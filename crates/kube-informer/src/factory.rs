@@ -351,7 +351,7 @@ impl Factory {
 
     /// Where tasks run.
     pub(crate) fn runtime(&self) -> &Handle {
-        &self.inner.runtime
+        self.inner.callers.runtime()
     }
 
     fn lock(&self) -> MutexGuard<'_, Informers> {

@@ -108,7 +108,7 @@ impl Lease {
         core.abandon();
         let factory = self.factory.clone();
         // A task of its own: whoever waits for it may stop waiting.
-        Some(self.factory.inner.runtime.spawn(async move {
+        Some(self.factory.runtime().spawn(async move {
             if core.stop(GRACE).await.is_empty() {
                 factory.ended(&core);
             }

@@ -178,7 +178,7 @@ impl Callers {
         Self { shared: Arc::new(Shared { runtime, limits, queue: Mutex::default(), work, alarm }) }
     }
 
-    pub(super) fn runtime(&self) -> &Handle {
+    pub(crate) fn runtime(&self) -> &Handle {
         &self.shared.runtime
     }
 
