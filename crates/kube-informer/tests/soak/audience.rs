@@ -73,7 +73,7 @@ const MEMBERS: u64 = 10;
 const WAYS: [Way; 3] = [Way::Closure, Way::Handler, Way::Stream];
 
 /// They are called so, and a number.
-pub(crate) const NAME: &str = "listener-";
+const NAME: &str = "listener-";
 
 impl Audience {
     /// Of these informers, which may not have been started.

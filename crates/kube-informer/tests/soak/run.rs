@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-use crate::audience::{self, Audience};
+use crate::audience::Audience;
 use crate::compare::Watched;
 use crate::faults::{Director, Disaster, Tally};
 use crate::plan::Plan;
