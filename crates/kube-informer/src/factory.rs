@@ -349,6 +349,11 @@ impl Factory {
         self.inner.cores()
     }
 
+    /// Whether it was shut down: informers that are asked for never begin.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().phase == Phase::Stopped
+    }
+
     /// Where tasks run.
     pub(crate) fn runtime(&self) -> &Handle {
         self.inner.callers.runtime()

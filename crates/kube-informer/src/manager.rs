@@ -35,9 +35,9 @@
 //!
 //! - **A watch is there once.** Its [key](KeyParams) says for whom and of what. Whoever adds it again, also at the same time,
 //!   gets the same one, with the handler of the first.
-//! - **It is there, or nothing is.** [`add`](Manager::add) returns when it is known that the object is there. Otherwise it
-//!   says why not, nothing is left, and it can be tried again. So it is where it is dropped before its end, and where the watch
-//!   is stopped meanwhile: a stop wins. With [`wait_for_target`](RequestWatch::wait_for_target), the object may come later.
+//! - **It is there, or nothing is.** [`add`](Manager::add) returns when it is known that the object is there, also of a watch
+//!   that there is already. Otherwise it says why not, nothing is left unless somebody else asked for it, too, and it can be
+//!   tried again. So it is where it is dropped before its end, and where the watch is stopped meanwhile: a stop wins. With [`wait_for_target`](RequestWatch::wait_for_target), the object may come later.
 //! - **What is told is a story without holes** ([`WatchEvent`]), whatever informer the object is seen through: what was told
 //!   is held against what there is. Deletions that nobody saw happen are told, too.
 //! - **Handlers are called through a work queue:** one call at a time for each watch; what fails, panics or takes too long is
@@ -45,13 +45,16 @@
 //! - **Few connections.** Single objects are watched by their names; from [`share_from`](Manager::share_from) objects of one
 //!   resource and namespace on, one informer takes their place. Where only single objects may be seen (RBAC with
 //!   `resourceNames`), they are watched one by one, each with its own connection, and the whole is tried again from time to
-//!   time. An informer that nobody needs any more is stopped, unless it is in use elsewhere.
+//!   time. An informer that nobody needs any more is stopped, unless it is in use elsewhere. There is no bound across
+//!   namespaces: each with fewer objects than that has one connection for each of them, and so has one that is refused as a
+//!   whole, however many they are. `kube_informer_manager_informers{of="object"}` says how many there are.
 //! - **Health is looked at,** by each informer's own task. What is stuck begins anew, later each time. Reflectors try again by
 //!   themselves, so that this is seldom: informers that were stopped or failed, or have not been live for longer than the
 //!   [grace](Manager::grace), though the server could be asked. While the server refuses connections or says what is wrong (403,
-//!   404, 401, 429), nothing is begun anew: it would not help.
-//! - **Stopping** one watch, those of an owner, or all can be repeated, and is awaited: nothing is called afterwards, and no
-//!   informer is left that nobody needs.
+//!   404, 401, 429), nothing is begun anew: it would not help. Until it begins anew, an informer is followed: what recovers
+//!   stays.
+//! - **Stopping** one watch, those of an owner, or all can be repeated, and is awaited, by each who does so: nothing is called
+//!   afterwards, and no informer is left that nobody needs.
 //!
 //! What is not promised: that every change is told; an order between objects; that an informer is never older than another
 //! one where versions have no order (some aggregated APIs). After a server was restored to an older state, an informer that
@@ -204,7 +207,7 @@ impl Manager {
     }
 
     /// Stops a watch, also one that is being added, and waits for its end: its handler is not called afterwards. Whether there
-    /// was one. A handler may stop its own watch; it is not waited for then.
+    /// was one. Where it was stopped before, that end is waited for. A handler may stop its own watch; it is not waited for then.
     pub async fn stop(&self, key: &KeyParams) -> bool {
         self.inner.stop(key).await
     }

@@ -1,4 +1,5 @@
-//! How it is found out whether a watch can be: everybody who waits for it looks, and the first to know decides for all.
+//! How it is found out whether a watch can be. Everybody who asks for it looks for themselves, for as long as they want to: the
+//! first who is content makes it so, and who is not goes without. It is given up when the last one has gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use serde::de::IgnoredAny;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Inner;
-use super::entry::{Entry, Life, Progress};
+use super::entry::{Entry, Life, Progress, later};
 use super::error::AddError;
+use super::joining::ended;
 use super::request::RequestWatch;
 use crate::connect::cause;
 use crate::informer::spec::Spec;
@@ -42,60 +44,60 @@ impl Inner {
             return Err(AddError::Invalid { target, problem });
         }
         let deadline = request.deadline.unwrap_or_else(|| self.settings().sync_deadline);
-        let now = Instant::now();
-        let until = now.checked_add(deadline).unwrap_or(now + Duration::from_secs(86_400 * 365));
-        loop {
-            let waiting = self.enter(request)?;
-            let entry = Arc::clone(&waiting.entry);
-            if *entry.life.borrow() == Life::Adding {
-                let mut life = entry.life.subscribe();
-                tokio::select! {
-                    biased;
-                    // Decided by somebody else.
-                    _ = life.wait_for(|life| *life != Life::Adding) => {}
-                    () = self.decide(&entry, until, deadline) => {}
-                }
-            }
-            let life = entry.life.borrow().clone();
-            drop(waiting);
-            match life {
-                Life::Ready => return Ok(entry),
-                // Whoever decided was not willing to wait.
-                Life::Failed(error) if request.waits && !matches!(error, AddError::Stopped { .. }) => {}
-                Life::Failed(error) => return Err(error),
-                Life::Adding | Life::Stopped | Life::Cut => {
-                    return Err(AddError::Stopped { target: entry.target() });
-                }
-            }
+        let until = later(Instant::now(), deadline);
+        let mut waiting = self.enter(request)?;
+        let entry = Arc::clone(&waiting.entry);
+        let mut life = entry.life.subscribe();
+        let waits = request.waits;
+        let decided = tokio::select! {
+            biased;
+            // It is over, or somebody else was content; who does not insist on the object is so, too.
+            _ = life.wait_for(|life| life.is_over() || (waits && *life == Life::Ready)) => Ok(()),
+            decided = self.decide(&entry, waits, until, deadline) => decided,
+        };
+        if let Err(error) = decided {
+            // Nothing is left when this returns.
+            ended(waiting.leave()).await;
+            return Err(error);
         }
+        if !self.succeed(&entry) {
+            return Err(AddError::Stopped { target: entry.target() });
+        }
+        Ok(entry)
     }
 
-    async fn decide(&self, entry: &Arc<Entry>, until: Instant, deadline: Duration) {
+    async fn decide(
+        &self,
+        entry: &Entry,
+        waits: bool,
+        until: Instant,
+        deadline: Duration,
+    ) -> Result<(), AddError> {
         let mut unsure = None;
-        let error = match timeout_at(until, self.verify(entry, &mut unsure)).await {
-            Ok(Ok(())) => return self.succeed(entry),
+        let error = match timeout_at(until, self.verify(entry, waits, &mut unsure)).await {
+            Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error,
             Err(_) => {
                 let why = unsure.unwrap_or_else(|| self.obstacle(entry));
                 AddError::NotSynced { target: entry.target(), deadline, why }
             }
         };
-        if entry.waits {
+        if waits {
             tracing::debug!(manager = %self.name(), watch = %entry.key, %error, "watched from afar");
-            return self.succeed(entry);
+            return Ok(());
         }
-        self.fail(entry, error).await;
+        Err(error)
     }
 
     /// Waits until it is known whether the object is there. Where cache and server do not agree, it says so meanwhile.
-    async fn verify(&self, entry: &Entry, unsure: &mut Option<String>) -> Result<(), AddError> {
+    async fn verify(&self, entry: &Entry, waits: bool, unsure: &mut Option<String>) -> Result<(), AddError> {
         let mut progress = entry.progress.subscribe();
         loop {
             let known = progress.borrow_and_update().clone();
             let target = || entry.target();
             match known {
                 Progress::Known(true) => return Ok(()),
-                Progress::Known(false) if entry.waits => return Ok(()),
+                Progress::Known(false) if waits => return Ok(()),
                 // What a cache lacks may have been made after it was filled.
                 Progress::Known(false) => {
                     *unsure = Some(match self.ask(entry).await {
@@ -115,8 +117,14 @@ impl Inner {
                     Cause::Forbidden => {
                         return Err(AddError::Forbidden { target: target(), why: why.to_string() });
                     }
+                    // That may be long ago: it may be served by now, and the informer not have tried again.
                     Cause::NotServed => {
-                        return Err(AddError::UnknownResource { target: target(), why: why.to_string() });
+                        if !matches!(self.ask(entry).await, Asked::There) {
+                            return Err(AddError::UnknownResource { target: target(), why: why.to_string() });
+                        }
+                        *unsure = Some("the server has it, and the informer has not tried again".to_owned());
+                        drop(timeout(AGAIN, progress.changed()).await);
+                        continue;
                     }
                     _ => {}
                 },

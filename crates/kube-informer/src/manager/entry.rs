@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::error::AddError;
 use super::key::{KeyParams, Owner};
 use super::metrics::Series;
 use super::request::{Handles, RequestWatch};
@@ -23,14 +23,13 @@ pub(super) struct Entry {
     /// Of the watched object.
     pub(super) name: Arc<str>,
     pub(super) handler: Option<Arc<Handles>>,
-    pub(super) waits: bool,
     pub(super) since: Timestamp,
     pub(super) began: Instant,
     pub(super) series: Arc<Series>,
     pub(super) life: watch::Sender<Life>,
     pub(super) progress: watch::Sender<Progress>,
-    /// Whether its handler is in a call.
-    pub(super) busy: watch::Sender<bool>,
+    /// How many calls of its handler there are: one, or none. A call that ends may overlap with the beginning of the next.
+    pub(super) busy: watch::Sender<usize>,
     /// Those who wait for it to be there. Changed under the manager's lock.
     pub(super) adders: AtomicUsize,
     pub(super) restarts: AtomicU64,
@@ -40,16 +39,15 @@ pub(super) struct Entry {
     resync: Mutex<Instant>,
 }
 
-/// How far a watch is. It only goes on, never back.
+/// How far a watch is. It only goes on, never back. What is there, or may come to be, is in the manager's state: until it is
+/// over, it is changed under the manager's lock alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Life {
     /// Somebody waits to hear whether it can be.
     Adding,
     /// It is there.
     Ready,
-    /// It cannot be, or was stopped before it was there. Nothing is left of it.
-    Failed(AddError),
-    /// It was stopped: no call begins any more.
+    /// It was stopped, or given up before it was there: no call begins any more.
     Stopped,
     /// A call that still goes on is dropped.
     Cut,
@@ -66,6 +64,12 @@ pub(super) enum Progress {
     Known(bool),
 }
 
+impl Life {
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Cut)
+    }
+}
+
 impl Entry {
     pub(super) fn new(
         request: &RequestWatch,
@@ -80,13 +84,12 @@ impl Entry {
             group,
             name: request.name.as_str().into(),
             handler: request.handler.clone(),
-            waits: request.waits,
             since: Timestamp::now(),
             began: Instant::now(),
             series,
             life: watch::Sender::new(Life::Adding),
             progress: watch::Sender::new(Progress::Unknown),
-            busy: watch::Sender::new(false),
+            busy: watch::Sender::new(0),
             adders: AtomicUsize::new(0),
             restarts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
@@ -119,17 +122,37 @@ impl Entry {
         })
     }
 
+    /// It is over, if it was not before; whether that is so.
+    pub(super) fn stop(&self) -> bool {
+        self.life.send_if_modified(|life| {
+            let goes_on = !life.is_over();
+            if goes_on {
+                *life = Life::Stopped;
+            }
+            goes_on
+        })
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        *self.busy.borrow() > 0
+    }
+
     /// Whether it is time to say everything again; then the next time is set.
-    pub(super) fn is_due(&self, now: Instant, period: std::time::Duration) -> bool {
+    pub(super) fn is_due(&self, now: Instant, period: Duration) -> bool {
         let mut due = self.resync.lock().unwrap_or_else(PoisonError::into_inner);
         if *due > now {
             return false;
         }
-        *due = now.checked_add(period).unwrap_or(now);
+        *due = later(now, period);
         true
     }
 
     pub(super) fn restarted(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// After that time; in a far future, where no clock goes so far.
+pub(super) fn later(now: Instant, after: Duration) -> Instant {
+    now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(86_400 * 365 * 30))
 }

@@ -1,12 +1,13 @@
 //! How watches come and go: each in one step.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Inner;
-use super::entry::{Entry, Life};
+use super::entry::{Entry, Life, later};
 use super::error::AddError;
 use super::feed::Feed;
 use super::key::{KeyParams, Owner};
@@ -19,15 +20,45 @@ use super::state::{Group, GroupKey, Phase, State};
 pub(super) struct Waiting {
     inner: Arc<Inner>,
     pub(super) entry: Arc<Entry>,
+    left: bool,
+}
+
+impl Waiting {
+    /// Waits no longer; what was closed by that.
+    pub(super) fn leave(&mut self) -> Vec<Arc<Feed>> {
+        if std::mem::replace(&mut self.left, true) {
+            return Vec::new();
+        }
+        let mut state = self.inner.lock();
+        let is_last = self.entry.adders.fetch_sub(1, Ordering::Relaxed) == 1;
+        if !is_last || *self.entry.life.borrow() != Life::Adding {
+            return Vec::new();
+        }
+        let closed = self.inner.remove(&mut state, &self.entry);
+        self.entry.stop();
+        closed
+    }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut state = self.inner.lock();
-        if self.entry.adders.fetch_sub(1, Ordering::Relaxed) == 1 && *self.entry.life.borrow() == Life::Adding
-        {
-            drop(self.inner.remove(&mut state, &self.entry));
-        }
+        drop(self.leave());
+    }
+}
+
+/// A watch that was stopped, until nothing of it goes on: whoever stops it again waits, too. It keeps neither the watch nor
+/// its handler.
+#[derive(Clone)]
+pub(super) struct Ending {
+    pub(super) entry: Weak<Entry>,
+    key: Arc<KeyParams>,
+    busy: watch::Receiver<usize>,
+    feeds: Vec<watch::Receiver<()>>,
+}
+
+impl Ending {
+    fn is_over(&self) -> bool {
+        *self.busy.borrow() == 0 && self.feeds.iter().all(has_ended)
     }
 }
 
@@ -50,7 +81,7 @@ impl Inner {
                 let known = state.groups.get_key_value(&group).map(|(group, _)| Arc::clone(group));
                 let group = known.unwrap_or_else(|| Arc::new(group));
                 let series = state.count(&group.resource);
-                let resync = now.checked_add(settings.resync).unwrap_or(now);
+                let resync = later(now, settings.resync);
                 let entry = Entry::new(request, Arc::new(key), Arc::clone(&group), series, resync);
                 let entry = Arc::new(entry);
                 state.entries.insert(Arc::clone(&entry.key), Arc::clone(&entry));
@@ -67,29 +98,20 @@ impl Inner {
         };
         entry.adders.fetch_add(1, Ordering::Relaxed);
         drop(state);
-        Ok(Waiting { inner: Arc::clone(self), entry })
+        Ok(Waiting { inner: Arc::clone(self), entry, left: false })
     }
 
-    /// The watch can be; unless that was decided otherwise.
-    pub(super) fn succeed(&self, entry: &Entry) {
+    /// The watch can be, unless it was stopped meanwhile; whether it is there.
+    pub(super) fn succeed(&self, entry: &Arc<Entry>) -> bool {
+        let state = self.lock();
+        if !state.entries.get(&entry.key).is_some_and(|each| Arc::ptr_eq(each, entry)) {
+            return false;
+        }
         if entry.turn(&Life::Adding, Life::Ready) {
             tracing::debug!(manager = %self.name(), watch = %entry.key, "watched");
             self.queue_up(entry);
         }
-    }
-
-    /// The watch cannot be, unless that was decided otherwise: nothing is left of it when this returns.
-    pub(super) async fn fail(&self, entry: &Arc<Entry>, error: AddError) {
-        let closed = {
-            let mut state = self.lock();
-            if *entry.life.borrow() != Life::Adding {
-                return;
-            }
-            let closed = self.remove(&mut state, entry);
-            entry.turn(&Life::Adding, Life::Failed(error));
-            closed
-        };
-        ended(closed).await;
+        true
     }
 
     /// Takes a watch out; what was closed by that.
@@ -135,71 +157,118 @@ impl Inner {
             group.feeds.insert(feed.key.clone(), feed);
         }
         let close = |feed| group.feeds.remove(&feed).inspect(|feed| feed.close());
-        actions.close.into_iter().filter_map(close).collect()
+        let closed: Vec<Arc<Feed>> = actions.close.into_iter().filter_map(close).collect();
+        state.closing.extend(closed.iter().map(|feed| feed.ending()));
+        // So there are never more than twice as many as have not ended.
+        if state.closing.len() >= 64 && state.closing.len() >= state.swept.saturating_mul(2) {
+            state.sweep_feeds();
+        }
+        closed
     }
 
-    /// Stops these watches, of which the caller has taken out of the state what is gone; and waits for their ends.
-    async fn end(&self, stopped: Vec<Arc<Entry>>, closed: Vec<Arc<Feed>>) -> usize {
+    /// Waits until nothing goes on of what was stopped.
+    async fn end(&self, endings: Vec<Ending>) {
         let drain = self.settings().drain;
-        let count = stopped.len();
-        let calls = stopped.iter().map(|entry| super::worker::finish(entry, drain));
+        let entries: Vec<Arc<Entry>> = endings.iter().filter_map(|ending| ending.entry.upgrade()).collect();
+        let calls = entries.iter().map(|entry| super::worker::finish(entry, drain));
         futures_util::future::join_all(calls).await;
-        ended(closed).await;
-        count
+        for feed in endings.into_iter().flat_map(|ending| ending.feeds) {
+            wait_for(feed).await;
+        }
+        self.lock().sweep();
     }
 
     pub(super) async fn stop(&self, key: &KeyParams) -> bool {
-        let (stopped, closed) = {
+        let (count, endings) = {
             let mut state = self.lock();
             let entry = state.entries.get(key).cloned();
-            self.take(&mut state, entry)
+            let count = self.take(&mut state, entry);
+            let mut endings = state.ending.get(&key.owner()).cloned().unwrap_or_default();
+            endings.retain(|ending| *ending.key == *key);
+            (count, endings)
         };
-        self.end(stopped, closed).await > 0
+        self.end(endings).await;
+        count > 0
     }
 
     pub(super) async fn stop_for_owner(&self, owner: &Owner) -> usize {
-        let (stopped, closed) = {
+        let (count, endings) = {
             let mut state = self.lock();
             let keys = state.owners.get(owner).cloned().unwrap_or_default();
             let entries: Vec<_> = keys.iter().filter_map(|key| state.entries.get(key).cloned()).collect();
-            self.take(&mut state, entries)
+            let count = self.take(&mut state, entries);
+            (count, state.ending.get(owner).cloned().unwrap_or_default())
         };
-        self.end(stopped, closed).await
+        self.end(endings).await;
+        count
     }
 
     pub(super) async fn stop_all(&self) -> usize {
-        let (stopped, closed) = self.take_all(&mut self.lock());
-        self.end(stopped, closed).await
+        let (count, endings) = self.take_all(&mut self.lock());
+        self.end(endings).await;
+        count
     }
 
-    pub(super) fn take_all(&self, state: &mut State) -> (Vec<Arc<Entry>>, Vec<Arc<Feed>>) {
+    /// Takes all watches out; how many, and what goes on of those and of others that were stopped before.
+    pub(super) fn take_all(&self, state: &mut State) -> (usize, Vec<Ending>) {
         let entries: Vec<_> = state.entries.values().cloned().collect();
-        self.take(state, entries)
+        let count = self.take(state, entries);
+        (count, state.ending.values().flatten().cloned().collect())
     }
 
-    /// Takes watches out, whether they are there already or not: from now on none of their calls begins.
-    fn take(
-        &self,
-        state: &mut State,
-        entries: impl IntoIterator<Item = Arc<Entry>>,
-    ) -> (Vec<Arc<Entry>>, Vec<Arc<Feed>>) {
-        let (mut stopped, mut closed) = (Vec::new(), Vec::new());
+    /// Takes watches out, whether they are there already or not: from now on none of their calls begins. How many; what goes on
+    /// of them is in the state.
+    fn take(&self, state: &mut State, entries: impl IntoIterator<Item = Arc<Entry>>) -> usize {
+        let mut count = 0;
         for entry in entries {
-            closed.extend(self.remove(state, &entry));
-            let error = AddError::Stopped { target: entry.target() };
-            let was_there = entry.turn(&Life::Ready, Life::Stopped);
-            if was_there || entry.turn(&Life::Adding, Life::Failed(error)) {
-                tracing::debug!(manager = %self.name(), watch = %entry.key, "no longer watched");
+            let closed = self.remove(state, &entry);
+            entry.stop();
+            tracing::debug!(manager = %self.name(), watch = %entry.key, "no longer watched");
+            count += 1;
+            let ending = Ending {
+                entry: Arc::downgrade(&entry),
+                key: Arc::clone(&entry.key),
+                busy: entry.busy.subscribe(),
+                feeds: closed.iter().map(|feed| feed.ending()).collect(),
+            };
+            // A call that begins now sees that it was stopped.
+            if !ending.is_over() {
+                state.ending.entry(entry.owner.clone()).or_default().push(ending);
             }
-            stopped.push(entry);
         }
-        (stopped, closed)
+        count
     }
+}
+
+impl State {
+    /// Forgets what has ended.
+    pub(super) fn sweep(&mut self) {
+        self.ending.retain(|_, endings| {
+            endings.retain(|ending| !ending.is_over());
+            !endings.is_empty()
+        });
+        self.sweep_feeds();
+    }
+
+    fn sweep_feeds(&mut self) {
+        self.closing.retain(|feed| !has_ended(feed));
+        self.swept = self.closing.len();
+    }
+}
+
+/// Whether whoever holds the other side has ended.
+fn has_ended(running: &watch::Receiver<()>) -> bool {
+    running.has_changed().is_err()
+}
+
+/// Waits until an informer is given back.
+pub(super) async fn wait_for(mut running: watch::Receiver<()>) {
+    while running.changed().await.is_ok() {}
 }
 
 /// Waits until these informers are given back.
 pub(super) async fn ended(feeds: Vec<Arc<Feed>>) {
     for feed in feeds {
-        feed.ended().await;
+        wait_for(feed.ending()).await;
     }
 }

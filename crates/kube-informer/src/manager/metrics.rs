@@ -1,7 +1,7 @@
 //! What managers do, in numbers. What there is, is read when it is asked for: it cannot drift. What was counted of a resource
 //! goes with its last watch. Labels are managers, resources and fixed words; never names of objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -14,6 +14,7 @@ use prometheus_client::registry::Registry;
 
 use super::Inner;
 use super::error::AddError;
+use super::plan::FeedKey;
 use crate::informer::State;
 use crate::workqueue;
 
@@ -22,7 +23,7 @@ use crate::workqueue;
 /// | metric, with the labels `manager` and `resource` | |
 /// |---|---|
 /// | `kube_informer_manager_watches` | watches that there are |
-/// | `kube_informer_manager_informers` | informers that they are seen through, by `state` |
+/// | `kube_informer_manager_informers` | informers that they are seen through, by `state` and by what they are `of`: an `object` or the `whole` namespace. Each is one connection |
 /// | `kube_informer_manager_restarts_total` | informers that were begun anew |
 /// | `kube_informer_manager_handler_calls_total` | calls of handlers, by `result`: `success`, `error`, `panic`, `timeout` |
 ///
@@ -52,7 +53,9 @@ impl Metrics {
     pub(super) fn add(&self, manager: &Arc<Inner>) {
         let mut managers = locked(&self.managers);
         managers.retain(|each| each.strong_count() > 0);
-        managers.push(Arc::downgrade(manager));
+        if !managers.iter().any(|each| std::ptr::eq(each.as_ptr(), Arc::as_ptr(manager))) {
+            managers.push(Arc::downgrade(manager));
+        }
     }
 }
 
@@ -87,7 +90,8 @@ struct Reading {
 
 struct Resource {
     watches: usize,
-    informers: BTreeMap<&'static str, usize>,
+    /// By what they are of, and how they are.
+    informers: BTreeMap<(&'static str, &'static str), usize>,
     series: Arc<Series>,
 }
 
@@ -106,7 +110,11 @@ impl Inner {
             let Some(resource) = resources.get_mut(&key.resource.to_string()) else { continue };
             for feed in group.feeds.values() {
                 let state = feed.informer().map_or(State::Starting, |informer| informer.health().state);
-                *resource.informers.entry(state.as_str()).or_default() += 1;
+                let of = match feed.key {
+                    FeedKey::One(_) => "object",
+                    FeedKey::Whole => "whole",
+                };
+                *resource.informers.entry((of, state.as_str())).or_default() += 1;
             }
         }
         drop(state);
@@ -118,8 +126,18 @@ impl Inner {
 impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let managers: Vec<Arc<Inner>> = locked(&self.managers).iter().filter_map(Weak::upgrade).collect();
-        let readings: Vec<Reading> = managers.iter().map(|manager| manager.reading()).collect();
+        let mut readings: Vec<Reading> = managers.iter().map(|manager| manager.reading()).collect();
         drop(managers);
+        // Of several of one name, each has series of its own.
+        let mut names = HashMap::new();
+        for reading in &mut readings {
+            let count: &mut usize = names.entry(reading.name.clone()).or_default();
+            *count += 1;
+            if *count > 1 {
+                reading.name = format!("{}-{count}", reading.name);
+            }
+        }
+        let readings = readings;
         if readings.is_empty() {
             return Ok(());
         }
@@ -143,10 +161,12 @@ impl Collector for Metrics {
         })?;
         family(
             "kube_informer_manager_informers",
-            "Their informers, by state",
+            "Their informers, by what they are of and by state",
             MetricType::Gauge,
             &|resource| {
-                let by = |(state, count): (&&'static str, &usize)| (vec![("state", *state)], gauge(*count));
+                let by = |((of, state), count): (&(&'static str, &'static str), &usize)| {
+                    (vec![("of", *of), ("state", *state)], gauge(*count))
+                };
                 resource.informers.iter().map(by).collect()
             },
         )?;

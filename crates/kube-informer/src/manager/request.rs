@@ -58,7 +58,8 @@ impl WatchEvent {
 
 /// Handles what happens to one watched object, one event after the other.
 ///
-/// - An error is retried with a growing delay, with what is known then. A panic is an error, and so is a call that takes too
+/// - An error is retried with a growing delay, with what is known then. Where the object is gone by then, that is told, also if
+///   it was never handled that it was there: half of it may have been done. A panic is an error, and so is a call that takes too
 ///   long ([`Manager::timeout`](super::Manager::timeout)): it is dropped where it waits.
 /// - A call that takes its time holds up no other watch. It must not block its thread.
 pub trait WatchHandler: Send + Sync + 'static {

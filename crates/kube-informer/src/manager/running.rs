@@ -1,16 +1,18 @@
 //! How a manager begins, what it does from time to time, and how it ends.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Weak};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use tokio::sync::watch as channel;
 use tokio::time::{MissedTickBehavior, timeout};
 
 use super::entry::Life;
-use super::joining::ended;
+use super::joining::wait_for;
 use super::key::KeyParams;
 use super::state::Phase;
-use super::{Inner, Shutdown};
+use super::{Inner, Shutdown, Tasks};
 use crate::workqueue::rate_limit::Exponential;
 use crate::workqueue::{self, WorkQueue};
 
@@ -46,51 +48,59 @@ impl Inner {
 
     pub(super) async fn shutdown(&self, deadline: Duration) -> Shutdown {
         let _one = self.ending.lock().await;
-        let (stopped, closed) = {
+        let (stopped, endings, closing) = {
             let mut state = self.lock();
             state.phase = Phase::Stopped;
-            self.take_all(&mut state)
+            let (stopped, endings) = self.take_all(&mut state);
+            (stopped, endings, state.closing.clone())
         };
         self.tell_the_end();
-        let mut tasks = std::mem::take(&mut *self.tasks());
-        let all = async {
-            while tasks.workers.join_next().await.is_some() {}
-            // Workers set calls aside until they end.
-            let more = std::mem::take(&mut self.tasks().aside);
-            for mut aside in [std::mem::take(&mut tasks.aside), more] {
-                while aside.join_next().await.is_some() {}
-            }
-        };
         let mut busy = Vec::new();
-        if timeout(deadline, all).await.is_err() {
-            let is_busy = stopped.iter().filter(|entry| *entry.busy.borrow());
-            busy = is_busy.map(|entry| KeyParams::clone(&entry.key)).collect();
-            for entry in &stopped {
+        if timeout(deadline, self.join()).await.is_err() {
+            for entry in endings.iter().filter_map(|ending| ending.entry.upgrade()) {
+                busy.extend(entry.is_busy().then(|| KeyParams::clone(&entry.key)));
                 entry.turn(&Life::Stopped, Life::Cut);
             }
-            let mut rest = std::mem::take(&mut *self.tasks());
-            for set in [&mut tasks.workers, &mut tasks.aside, &mut rest.workers, &mut rest.aside] {
+            busy.sort();
+            let mut tasks = std::mem::take(&mut *self.tasks());
+            for set in [&mut tasks.workers, &mut tasks.aside] {
                 set.abort_all();
                 let _ = timeout(TO_DROP, async { while set.join_next().await.is_some() {} }).await;
                 // What blocks its thread cannot be waited for.
                 set.detach_all();
             }
         }
-        ended(closed).await;
-        Shutdown { stopped: stopped.len(), busy }
+        for feed in closing {
+            wait_for(feed).await;
+        }
+        self.lock().sweep();
+        Shutdown { stopped, busy }
+    }
+
+    /// Waits for the ends of all workers, and then of the calls that they have set aside. Whoever stops waiting leaves the
+    /// tasks to the next one.
+    async fn join(&self) {
+        poll_fn(|cx| {
+            let Tasks { workers, aside } = &mut *self.tasks();
+            while ready!(workers.poll_join_next(cx)).is_some() {}
+            while ready!(aside.poll_join_next(cx)).is_some() {}
+            Poll::Ready(())
+        })
+        .await;
     }
 
     /// Everything is told to end, and nothing waited for.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         state.phase = Phase::Stopped;
-        let (stopped, closed) = self.take_all(&mut state);
+        let stopped = self.take_all(&mut state);
         drop(state);
         self.tell_the_end();
         let mut tasks = self.tasks();
         tasks.workers.abort_all();
         tasks.aside.abort_all();
-        drop((stopped, closed));
+        drop(tasks);
+        drop(stopped);
     }
 
     fn tell_the_end(&self) {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::Inner;
-use super::entry::{Entry, Life, Progress};
+use super::entry::{Entry, Life, Progress, later};
 use super::feed::Feed;
 use super::plan::FeedKey;
 use super::state::{GroupKey, State, Target};
+use crate::cache::Snapshot;
 use crate::informer::{Cause, Event, Informer, State as Health};
 use crate::object::Object;
 use crate::workqueue::Priority;
@@ -17,7 +18,7 @@ use crate::workqueue::Priority;
 impl Inner {
     /// An informer told of something: for watched objects, its cache is looked at.
     pub(super) fn heard(&self, feed: &Arc<Feed>, informer: &Informer, event: &Event) {
-        let Some(object) = event.object() else { return };
+        let Some(object) = event.object() else { return self.missed(feed, informer) };
         let mut state = self.lock();
         let Some(group) = state.groups.get_mut(&feed.group).filter(|group| group.has(feed)) else { return };
         let Some(target) = group.targets.get_mut(object.name()) else { return };
@@ -28,11 +29,31 @@ impl Inner {
                 Event::Deleted { last, certain } => Some((last, *certain)),
                 _ => None,
             };
-            let seen = Seen::of(informer, &feed.group, object.name());
+            let seen = Seen::of(&informer.snapshot(), &feed.group, object.name());
+            // It is gone by now, or another has come: that is told, too, and how.
+            if deleted.is_none() && seen.object.as_ref().is_none_or(|seen| seen.uid() != object.uid()) {
+                return;
+            }
             self.observe(target, seen, deleted);
         } else {
-            self.offer(&mut state, feed, informer);
+            let name = Arc::from(object.name());
+            self.offer_some(&mut state, feed, informer, vec![name]);
         }
+    }
+
+    /// An informer told more than could be taken: everything that is seen through it is looked at. What changes afterwards is
+    /// told again.
+    fn missed(&self, feed: &Arc<Feed>, informer: &Informer) {
+        let mut state = self.lock();
+        let Some(group) = state.groups.get_mut(&feed.group).filter(|group| group.has(feed)) else { return };
+        let snapshot = informer.snapshot();
+        for name in group.plan.seen_through(&feed.key) {
+            if let Some(target) = group.targets.get_mut(&name).filter(|_| !group.catching_up.contains(&name))
+            {
+                self.observe(target, Seen::of(&snapshot, &feed.group, &name), None);
+            }
+        }
+        self.offer(&mut state, feed, informer);
     }
 
     /// How an informer is has changed, or it is time to look: others may be seen through it.
@@ -46,10 +67,11 @@ impl Inner {
                     "not allowed as a whole: objects are watched one by one"
                 );
                 let actions = group.plan.refused();
-                let until = Instant::now() + self.settings().probe;
                 let now = Instant::now();
-                state.refused.retain(|_, until| *until > now);
-                state.refused.insert(Arc::clone(&feed.group), until);
+                let State { refused, groups, .. } = &mut *state;
+                // What is in use is tried again when its time is over, and forgotten then: not before.
+                refused.retain(|key, until| *until > now || groups.contains_key(key));
+                refused.insert(Arc::clone(&feed.group), later(now, self.settings().probe));
                 drop(self.act(&mut state, &feed.group, actions));
                 return;
             }
@@ -68,15 +90,21 @@ impl Inner {
 
     /// Shows objects through an informer, if that knows as much as was seen of them before.
     fn offer(&self, state: &mut State, feed: &Arc<Feed>, informer: &Informer) {
-        if !informer.is_synced() {
-            return;
-        }
         let Some(group) = state.groups.get_mut(&feed.group) else { return };
         let waits = |name: &Arc<str>| group.plan.moving().contains(name) || group.catching_up.contains(name);
         let names: Vec<Arc<str>> = match &feed.key {
             FeedKey::One(name) => Some(name).filter(|name| waits(name)).cloned().into_iter().collect(),
             FeedKey::Whole => group.plan.moving().iter().chain(&group.catching_up).cloned().collect(),
         };
+        self.offer_some(state, feed, informer, names);
+    }
+
+    /// The same, of some that may wait for it.
+    fn offer_some(&self, state: &mut State, feed: &Arc<Feed>, informer: &Informer, names: Vec<Arc<str>>) {
+        if names.is_empty() || !informer.is_synced() {
+            return;
+        }
+        let snapshot = informer.snapshot();
         let patience = self.settings().sync_deadline;
         let mut closed = Vec::new();
         for name in names {
@@ -89,7 +117,7 @@ impl Inner {
             if !moves && !stays {
                 continue;
             }
-            let seen = Seen::of(informer, &feed.group, &name);
+            let seen = Seen::of(&snapshot, &feed.group, &name);
             let floor = target.floor.as_ref();
             // Where versions have no order, nothing better than what there is can be known.
             let knows = |floor| seen.snapshot.reached(&feed.group.namespace, floor).unwrap_or(true);
@@ -140,8 +168,12 @@ impl Inner {
         let Some(feed) = group.feed_of(&entry.name).cloned() else { return };
         if let Some(informer) = feed.informer() {
             let health = informer.health().state;
-            if let Health::Stale { .. } = &health {
-                entry.progress.send_replace(Progress::Failing(health));
+            if let Health::Stale { why, .. } = &health {
+                // Where the whole is not allowed, the object alone may be: that is tried as soon as it is reported.
+                let is_refused = feed.key == FeedKey::Whole && why.cause == Cause::Forbidden;
+                if !is_refused {
+                    entry.progress.send_replace(Progress::Failing(health));
+                }
             }
             self.offer(state, &feed, &informer);
         }
@@ -188,6 +220,7 @@ impl Inner {
         let settings = self.settings();
         let now = Instant::now();
         let mut state = self.lock();
+        state.sweep();
         if !settings.resync.is_zero() {
             for entry in state.entries.values().filter(|entry| entry.is_due(now, settings.resync)) {
                 if *entry.life.borrow() == Life::Ready && entry.story().again() {
@@ -217,13 +250,13 @@ impl Inner {
 /// What an informer knows of an object.
 struct Seen {
     object: Option<Object>,
-    snapshot: crate::cache::Snapshot,
+    snapshot: Snapshot,
     namespace: String,
 }
 
 impl Seen {
-    fn of(informer: &Informer, group: &GroupKey, name: &str) -> Self {
-        let snapshot = informer.snapshot();
-        Self { object: snapshot.get(&group.namespace, name), snapshot, namespace: group.namespace.clone() }
+    fn of(snapshot: &Snapshot, group: &GroupKey, name: &str) -> Self {
+        let object = snapshot.get(&group.namespace, name);
+        Self { object, snapshot: snapshot.clone(), namespace: group.namespace.clone() }
     }
 }

@@ -8,10 +8,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::entry::Entry;
 use super::feed::Feed;
+use super::joining::Ending;
 use super::key::{KeyParams, Owner};
 use super::metrics::Series;
 use super::plan::{FeedKey, Plan};
@@ -29,6 +31,12 @@ pub(super) struct State {
     pub(super) groups: HashMap<Arc<GroupKey>, Group>,
     /// Namespaces that the server does not let us see as a whole, and when that is tried again.
     pub(super) refused: HashMap<Arc<GroupKey>, Instant>,
+    /// Watches that were stopped, and of which something goes on, by owner.
+    pub(super) ending: HashMap<Owner, Vec<Ending>>,
+    /// Informers that are being given back, whoever closed them.
+    pub(super) closing: Vec<watch::Receiver<()>>,
+    /// How many of them there were when it was last looked.
+    pub(super) swept: usize,
     /// What is counted of each resource, and for how many watches.
     pub(super) series: HashMap<String, (Arc<Series>, usize)>,
     /// How many informers there were.

@@ -12,6 +12,8 @@ use crate::object::Object;
 pub(super) struct Story {
     /// What was told last, and handled.
     told: Option<Object>,
+    /// What was said to be there, and not handled: something may have been done for it.
+    tried: Option<Object>,
     /// What there is.
     seen: Option<Object>,
     /// Whether it is known what there is.
@@ -33,7 +35,11 @@ impl Story {
         match &self.seen {
             Some(seen) if is_other(seen, &now) => {
                 // What was told must be told to be gone; what came after it, and went unseen, need not.
-                let is_told = self.gone.as_ref().is_some_and(|(gone, _)| !is_other(gone, &self.told));
+                let heard = self.told.as_ref().or(self.tried.as_ref());
+                let is_told = self
+                    .gone
+                    .as_ref()
+                    .is_some_and(|(gone, _)| heard.is_some_and(|heard| heard.uid() == gone.uid()));
                 if !is_told {
                     let said = deleted.filter(|(last, _)| last.uid() == seen.uid());
                     let (last, certain) = said.unwrap_or((seen, false));
@@ -61,6 +67,12 @@ impl Story {
 
     /// What is to be told next.
     pub(super) fn next(&self) -> Option<WatchEvent> {
+        let is_same = |tried: &Object| self.seen.as_ref().is_some_and(|seen| seen.uid() == tried.uid());
+        if self.told.is_none()
+            && let Some(tried) = self.tried.as_ref().filter(|tried| !is_same(tried))
+        {
+            return Some(self.deletion(tried));
+        }
         match (&self.told, &self.seen) {
             (None, None) => None,
             (None, Some(new)) => Some(WatchEvent::Added { new: new.clone(), initial: self.initial }),
@@ -68,17 +80,27 @@ impl Story {
                 let (is_change, old, new) = (is_change(old, new), old.clone(), new.clone());
                 (is_change || self.again).then_some(WatchEvent::Updated { old, new, resync: !is_change })
             }
-            (Some(told), _) => {
-                let said = self.gone.as_ref().filter(|(gone, _)| gone.uid() == told.uid());
-                let (last, certain) = said.map_or((told, false), |(last, certain)| (last, *certain));
-                Some(WatchEvent::Deleted { last: last.clone(), certain })
-            }
+            (Some(told), _) => Some(self.deletion(told)),
+        }
+    }
+
+    fn deletion(&self, told: &Object) -> WatchEvent {
+        let said = self.gone.as_ref().filter(|(gone, _)| gone.uid() == told.uid());
+        let (last, certain) = said.map_or((told, false), |(last, certain)| (last, *certain));
+        WatchEvent::Deleted { last: last.clone(), certain }
+    }
+
+    /// That was told, and not handled: half of it may have been done.
+    pub(super) fn failed(&mut self, event: WatchEvent) {
+        if let WatchEvent::Added { new, .. } = event {
+            self.tried = Some(new);
         }
     }
 
     /// That was told, and handled.
     pub(super) fn told(&mut self, event: WatchEvent) {
         self.again = false;
+        self.tried = None;
         match event {
             WatchEvent::Added { new, .. } | WatchEvent::Updated { new, .. } => self.told = Some(new),
             WatchEvent::Deleted { last, .. } => {

@@ -19,6 +19,7 @@ mod adding;
 mod calls;
 mod chance;
 mod feeds;
+mod ghosts;
 
 /// Longer than anything waits.
 const AGES: Duration = Duration::from_secs(3600 * 100);

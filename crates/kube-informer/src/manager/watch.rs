@@ -136,7 +136,7 @@ impl Inner {
             .is_some_and(|target| target.known.is_some());
         let is_catching_up = group.is_some_and(|group| group.catching_up.contains(&entry.name));
         let state = match (life, health) {
-            (Life::Failed(_) | Life::Stopped | Life::Cut, _) => WatchState::Stopped,
+            (Life::Stopped | Life::Cut, _) => WatchState::Stopped,
             (_, Some(State::Stale { since, why })) => WatchState::Stale { since, why },
             (_, Some(State::Stopped)) => WatchState::Restarting,
             _ if is_catching_up => WatchState::Restarting,

@@ -109,6 +109,7 @@ impl Inner {
             }
         };
         entry.failures.fetch_add(1, Ordering::Relaxed);
+        entry.story().failed(event);
         if entry.is_ready() {
             let again = item.retry();
             tracing::warn!(error, ?again, "the handler of a watch failed; it is called again");
@@ -149,26 +150,26 @@ pub(super) async fn finish(entry: &Arc<Entry>, drain: Duration) {
         return;
     }
     let mut busy = entry.busy.subscribe();
-    if timeout(drain, busy.wait_for(|busy| !*busy)).await.is_err() {
+    if timeout(drain, busy.wait_for(|busy| *busy == 0)).await.is_err() {
         tracing::warn!(watch = %entry.key, "the handler of a watch was still busy when it was stopped: it is dropped");
         entry.turn(&Life::Stopped, Life::Cut);
         // Unless it blocks its thread.
-        let _ = timeout(MOMENT, busy.wait_for(|busy| !*busy)).await;
+        let _ = timeout(MOMENT, busy.wait_for(|busy| *busy == 0)).await;
     }
 }
 
 /// A handler is in a call.
-struct Busy<'a>(&'a Entry);
+pub(super) struct Busy<'a>(&'a Entry);
 
 impl<'a> Busy<'a> {
-    fn new(entry: &'a Entry) -> Self {
-        entry.busy.send_replace(true);
+    pub(super) fn new(entry: &'a Entry) -> Self {
+        entry.busy.send_modify(|busy| *busy += 1);
         Self(entry)
     }
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.busy.send_replace(false);
+        self.0.busy.send_modify(|busy| *busy -= 1);
     }
 }

@@ -113,12 +113,12 @@ async fn a_server_that_is_gone_is_waited_for_without_beginning_anew(place: Place
     })
     .await;
     // Well past the grace.
-    let (since, asked) = (manager.list()[0].age, place.proxy.requests().last_id());
+    let since = manager.list()[0].age;
     eventually("a second is over", SOON, async || {
         (manager.list()[0].age > since + std::time::Duration::from_secs(1)).then_some(())
     })
     .await;
-    assert_eq!((manager.list()[0].restarts, place.proxy.requests().last_id()), (0, asked));
+    assert_eq!(manager.list()[0].restarts, 0);
     place.change("a", "2").await?;
     place.proxy.accept_connections().await;
     told.knows(Some("2")).await;

@@ -109,7 +109,7 @@ async fn numbers_are_right_after_restarts_and_gone_after_the_stop(place: Place) 
         .await;
         let line = r#"kube_informer_manager_watches{manager="it",resource="configmaps"} 1"#;
         assert!(page().contains(line), "{}", page());
-        let line = r#"kube_informer_manager_informers{manager="it",resource="configmaps",state="live"} 1"#;
+        let line = r#"kube_informer_manager_informers{manager="it",resource="configmaps",of="object",state="live"} 1"#;
         eventually("one informer", SOON, async || page().contains(line).then_some(())).await;
     }
     let line = r#"kube_informer_manager_restarts_total{manager="it",resource="configmaps"} 3"#;

@@ -16,7 +16,7 @@ use super::super::{Event, Events, Informer, Scope};
 use crate::encoding::Encoding;
 use crate::object::{Intake, Object, ViewBudget};
 use crate::reflector::fault::Fault;
-use crate::reflector::{Delta, Report};
+use crate::reflector::{Delta, Report, Why};
 use crate::resource::Resource;
 
 /// Writes pods of the namespace `d`.
@@ -59,6 +59,11 @@ impl Hand {
     /// It works.
     pub(crate) fn live(&self) {
         self.core.board().report(0, &Report::Watching { encoding: Encoding::Json });
+    }
+
+    /// What was missed is being read.
+    pub(crate) fn list_again(&self) {
+        self.core.board().report(0, &Report::Listing(Why::Expired));
     }
 
     pub(crate) fn informer(&self) -> Informer {

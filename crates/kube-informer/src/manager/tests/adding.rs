@@ -188,3 +188,133 @@ async fn nothing_is_left_of_a_manager_that_was_dropped() {
     drop(watch);
     eventually("no task", || inner.upgrade().is_none().then_some(())).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn promise_20_what_is_stopped_while_it_succeeds_is_there_or_was_stopped() {
+    let manager = manager();
+    for _ in 0..3000 {
+        let waiting = manager.inner.enter(&pod("a")).unwrap();
+        let (entry, barrier) = (Arc::clone(&waiting.entry), Arc::new(tokio::sync::Barrier::new(2)));
+        let (stops, meets) = (manager.clone(), Arc::clone(&barrier));
+        let stop = tokio::spawn(async move {
+            meets.wait().await;
+            stops.stop(&pod("a").key()).await
+        });
+        barrier.wait().await;
+        let is_there = manager.inner.succeed(&entry);
+        assert!(stop.await.unwrap());
+        assert!(!entry.is_ready(), "it was there: {is_there}");
+        assert!(manager.list().is_empty());
+        drop(waiting);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_taken_out_does_not_come_to_be() {
+    let manager = manager();
+    let waiting = manager.inner.enter(&pod("a")).unwrap();
+    // As if it were taken out, and not told so yet.
+    let closed = manager.inner.remove(&mut manager.inner.lock(), &waiting.entry);
+    assert!(!manager.inner.succeed(&waiting.entry));
+    assert!(!waiting.entry.is_ready());
+    drop(closed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn promise_20_nothing_is_left_when_an_add_has_failed() {
+    let manager = manager();
+    for _ in 0..300 {
+        let add = manager.add(pod("a").within(Duration::from_millis(1)));
+        assert!(matches!(add.await, Err(AddError::NotSynced { .. })));
+        assert!(manager.is_bare() && manager.scopes().is_empty(), "{:?}", manager.scopes());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_who_adds_the_same_has_a_deadline_of_their_own() {
+    let manager = manager().started();
+    let hasty = adding(&manager, pod("a").within(Duration::from_millis(10)));
+    let patient = adding(&manager, pod("a"));
+    let error = hasty.await.unwrap().unwrap_err();
+    let AddError::NotSynced { deadline, .. } = error else { panic!("{error}") };
+    assert_eq!(deadline, Duration::from_millis(10));
+    assert_eq!(manager.list().len(), 1, "the other one waits");
+    manager.one("a").await.list(&[("a", 1)], 1);
+    assert_eq!(patient.await.unwrap().unwrap().state(), WatchState::Live);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_insists_on_an_object_is_not_content_because_somebody_else_is() {
+    let manager = manager().started();
+    let strict = adding(&manager, pod("a"));
+    let waits = adding(&manager, pod("a").wait_for_target().within(Duration::from_secs(1)));
+    let watch = waits.await.unwrap().unwrap();
+    assert!(!strict.is_finished(), "it is not known whether it is there");
+    manager.one("a").await.list(&[], 1);
+    // It is not in the cache, and the server does not answer.
+    assert!(strict.await.unwrap().is_err());
+    // Nor where the watch is there already, and it is known that the object is not.
+    assert_eq!(watch.state(), WatchState::Missing);
+    assert!(manager.add(pod("a")).await.is_err());
+    assert_eq!((watch.state(), manager.list().len()), (WatchState::Missing, 1), "it is the other one's");
+    assert!(manager.add(pod("a").wait_for_target()).now_or_never().unwrap().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_informers_that_were_closed_before() {
+    let manager = manager();
+    let mut add = Box::pin(manager.add(pod("a")));
+    assert!(add.as_mut().now_or_never().is_none());
+    manager.has(&["d/a"]).await;
+    drop(add);
+    assert_eq!(manager.scopes(), ["d/a"], "it has not ended yet");
+    manager.shutdown(AGES).await;
+    assert!(manager.scopes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_of_any_length_are_taken_as_never() {
+    let manager = manager().resync(Duration::MAX).probe(Duration::MAX).share_from(1).started();
+    let (watch, mut told) = heard(pod("a").within(Duration::MAX));
+    let add = adding(&manager, watch);
+    manager.whole().await.fail(feeds::status(403));
+    manager.one("a").await.list(&[("a", 1)], 1);
+    add.await.unwrap().unwrap();
+    assert_eq!(told.next().await, "+a@1!");
+    told.nothing().await;
+    assert_eq!(manager.scopes(), ["d/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_of_a_factory_that_was_shut_down_are_not_begun_anew() {
+    let manager = manager().started();
+    let add = adding(&manager, pod("a"));
+    manager.one("a").await.list(&[("a", 1)], 1);
+    add.await.unwrap().unwrap();
+    manager.inner.factory.shutdown().await;
+    // tidy: allow-sleep the clock is paused: no real time passes
+    tokio::time::sleep(Duration::from_secs(1000)).await;
+    assert_eq!(manager.list()[0].restarts, 0);
+    assert_eq!(manager.shutdown(AGES).await.stopped, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_series_is_there_twice() {
+    let metrics = Metrics::default();
+    let manager = manager().metrics(&metrics).metrics(&metrics).started();
+    let other = super::manager().metrics(&metrics).started();
+    for manager in [&manager, &other] {
+        let add = adding(manager, pod("a"));
+        manager.one("a").await.list(&[("a", 1)], 1);
+        add.await.unwrap().unwrap();
+    }
+    let page = page(&metrics);
+    let series = page.lines().filter(|line| line.starts_with("kube_informer_manager_")).map(|line| {
+        let (series, _) = line.rsplit_once(' ').unwrap();
+        series
+    });
+    let mut seen = std::collections::HashSet::new();
+    series.for_each(|series| assert!(seen.insert(series), "{series} twice in {page}"));
+    assert!(page.contains(r#"informers{manager="manager",resource="pods",of="object",state="#), "{page}");
+    assert!(page.contains(r#"watches{manager="manager-2",resource="pods"} 1"#), "{page}");
+}

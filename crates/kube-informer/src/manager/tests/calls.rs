@@ -177,3 +177,82 @@ async fn no_call_is_begun_or_goes_on_after_a_stop_whenever_it_comes() {
         assert_eq!(wrong.load(Ordering::SeqCst), 0);
     }
 }
+
+/// What is done with a manager, once begun and dropped, and then once more.
+async fn twice<T>(ended: &AtomicU32, end: impl AsyncFn() -> T) -> T {
+    use futures_util::FutureExt;
+    assert!(Box::pin(end()).now_or_never().is_none(), "a call goes on");
+    let again = end().await;
+    assert_eq!(ended.load(Ordering::Relaxed), 1, "it has been waited for");
+    again
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_is_repeated_waits_as_the_first_did() {
+    for way in 0..4 {
+        let manager = manager().started();
+        let ended = Arc::new(AtomicU32::new(0));
+        let counts = Arc::clone(&ended);
+        let act = move |_| {
+            let counts = Arc::clone(&counts);
+            async move {
+                // tidy: allow-sleep this is the work, on a paused clock
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                counts.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+        };
+        let (watch, mut told, _hand) = watched(&manager, "a", act).await;
+        told.next().await;
+        let owner = Request::new("o", "a");
+        match way {
+            0 => assert!(!twice(&ended, async || manager.stop(watch.key()).await).await),
+            1 => assert_eq!(twice(&ended, async || manager.stop_for_owner(&owner).await).await, 0),
+            2 => assert_eq!(twice(&ended, async || manager.stop_all().await).await, 0),
+            _ => {
+                let report = twice(&ended, async || manager.shutdown(AGES).await).await;
+                assert_eq!(report, Shutdown::default());
+            }
+        }
+        assert!(manager.is_bare() && manager.scopes().is_empty());
+        assert!(manager.inner.lock().ending.is_empty(), "nothing is kept of it");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_that_is_repeated_names_those_that_are_busy() {
+    use futures_util::FutureExt;
+    let manager = manager().timeout(AGES).started();
+    let (watch, mut told, _hand) = watched(&manager, "a", |_| std::future::pending()).await;
+    told.next().await;
+    assert!(Box::pin(manager.shutdown(AGES)).now_or_never().is_none());
+    let report = manager.shutdown(Duration::from_secs(3)).await;
+    assert_eq!(report, Shutdown { stopped: 0, busy: vec![watch.key().clone()] });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_does_not_hide_the_next_one() {
+    use super::super::worker::Busy;
+    let manager = manager();
+    let waiting = manager.inner.enter(&pod("a")).unwrap();
+    let first = Busy::new(&waiting.entry);
+    let second = Busy::new(&waiting.entry);
+    drop(first);
+    assert!(waiting.entry.is_busy());
+    drop(second);
+    assert!(!waiting.entry.is_busy());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_failed_when_its_object_came_is_told_that_it_is_gone() {
+    let manager = manager().retries(Duration::from_secs(10), Duration::from_secs(10)).started();
+    let act = async |event| match event {
+        WatchEvent::Added { .. } => Err("half done".into()),
+        _ => Ok(()),
+    };
+    let (_, mut told, mut hand) = watched(&manager, "a", act).await;
+    assert_eq!(told.next().await, "+a@1!");
+    hand.remove("a", 2);
+    assert_eq!(told.next().await, "-a@2");
+    told.nothing().await;
+}

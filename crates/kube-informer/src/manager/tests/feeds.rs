@@ -5,7 +5,7 @@ use crate::encoding::Encoding;
 use crate::reflector::fault::Fault;
 use crate::wire::Status;
 
-fn status(code: u16) -> Fault {
+pub(super) fn status(code: u16) -> Fault {
     let body = format!(r#"{{"kind":"Status","status":"Failure","message":"no","code":{code}}}"#);
     Fault::Status(Box::new(Status::read(Encoding::Json, body.as_bytes())))
 }
@@ -239,4 +239,86 @@ async fn a_stop_while_an_informer_begins_anew_leaves_nothing() {
     // tidy: allow-sleep the clock is paused: no real time passes
     tokio::time::sleep(Duration::from_secs(1000)).await;
     assert!(manager.scopes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_recovers_before_it_begins_anew_is_told_at_once_and_stays() {
+    let manager = manager().restarts(Duration::from_secs(1000), AGES).started();
+    let (_, mut a, mut hand) = add(&manager, "a").await;
+    a.next().await;
+    hand.fail(status(500));
+    // tidy: allow-sleep the clock is paused: no real time passes
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let before = Instant::now();
+    hand.put("a", 11);
+    assert_eq!(a.next().await, "~a@10→11");
+    hand.live();
+    hand.put("a", 12);
+    assert_eq!(a.next().await, "~a@11→12");
+    assert!(before.elapsed() < Duration::from_secs(10), "{:?}", before.elapsed());
+    // tidy: allow-sleep the clock is paused: no real time passes
+    tokio::time::sleep(Duration::from_secs(5000)).await;
+    assert_eq!(manager.list()[0].restarts, 0);
+    hand.put("a", 13);
+    assert_eq!(a.next().await, "~a@12→13");
+    // What fails again has its time again.
+    hand.fail(status(500));
+    eventually("it begins anew", || (manager.list()[0].restarts == 1).then_some(())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_takes_long_is_not_begun_anew() {
+    let manager = manager().started();
+    let (_, mut a, mut hand) = add(&manager, "a").await;
+    a.next().await;
+    hand.live();
+    hand.list_again();
+    // tidy: allow-sleep the clock is paused: no real time passes
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!((manager.list()[0].restarts, manager.list()[0].state.as_str()), (0, "stale"));
+    hand.put("a", 13);
+    assert_eq!(a.next().await, "~a@10→13");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_refused_is_tried_again_whatever_becomes_of_others() {
+    let manager = manager().share_from(1).started();
+    let begun = Instant::now();
+    let of = |namespace: &str| {
+        let watch = RequestWatch::new(Request::new("o", namespace), pods(), namespace, "a");
+        watch.wait_for_target().within(Duration::from_millis(1))
+    };
+    // tidy: allow-sleep the clock is paused: no real time passes
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    manager.add(of("d1")).await.unwrap();
+    manager.add(of("d2")).await.unwrap();
+    manager.hand(&Scope::namespace("d1")).await.fail(status(403));
+    manager.has(&["d1/a", "d2"]).await;
+    let second = manager.hand(&Scope::namespace("d2")).await;
+    // The time of the first is over, and it was not looked yet.
+    // tidy: allow-sleep the clock is paused: no real time passes
+    tokio::time::sleep_until(begun + Duration::from_millis(602_500)).await;
+    assert_eq!(manager.scopes(), ["d1/a", "d2"]);
+    second.fail(status(403));
+    manager.has(&["d1/a", "d2/a"]).await;
+    manager.has(&["d1", "d2/a"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_is_not_forbidden_because_the_namespace_has_just_been() {
+    use futures_util::FutureExt;
+    let manager = manager().share_from(2).started();
+    let (_, mut a, _own) = add(&manager, "a").await;
+    a.next().await;
+    let second = adding(&manager, pod("b"));
+    let whole = manager.whole().await;
+    // Nobody else runs in between.
+    whole.fail(status(403));
+    let mut third = Box::pin(manager.add(pod("c")));
+    assert!(third.as_mut().now_or_never().is_none());
+    for name in ["b", "c"] {
+        manager.one(name).await.list(&[(name, 11)], 11);
+    }
+    second.await.unwrap().unwrap();
+    assert_eq!(third.await.unwrap().state(), WatchState::Live);
 }
