@@ -169,6 +169,20 @@ impl World {
         Api::namespaced(self.factory.client(), namespace)
     }
 
+    /// An object as the server has it.
+    pub(super) async fn read<T>(&self, namespace: &str, name: &str) -> Result<Option<T>, WorldError>
+    where
+        T: KubeResource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let tried = format!("read the {} {namespace}/{name}", T::kind(&()));
+        timely(&tried, self.api::<T>(namespace).get_opt(name)).await
+    }
+
     /// Sees to it that an object is there as it is wanted. Tells what was written, if anything was.
     pub(super) async fn put<T: Made>(
         &self,

@@ -14,6 +14,9 @@ mod scenarios;
 // That no request is lost.
 mod switching;
 
+// What others do in the middle of it.
+mod accidents;
+
 // What changes meanwhile: targets, specs, operators, definitions.
 mod changes;
 mod restarts;
