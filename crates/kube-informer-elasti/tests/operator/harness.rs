@@ -118,15 +118,26 @@ impl Stage {
         self.running = Some(Running { operator, manager, factory, stop, runs });
     }
 
-    /// Starts the operator anew behind a fault proxy.
-    pub(crate) async fn operate_through_proxy(&mut self) -> Result<Proxy> {
-        self.retire().await;
-        let proxy = proxy::Config::new(self.endpoint.access()).add_credentials().start().await?;
+    /// A fault proxy before the server.
+    pub(crate) async fn proxy(&self) -> Result<Proxy> {
+        proxy::Config::new(self.endpoint.access()).add_credentials().start().await
+    }
+
+    /// Starts the operator behind a proxy.
+    pub(crate) async fn operate_behind(&mut self, proxy: &Proxy) -> Result<()> {
         let kubeconfig = Kubeconfig::from_yaml(&proxy.kubeconfig("none"))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.auth_info.token = None;
         let factory = Factory::from_config(config).await?;
         self.operate_with(factory);
+        Ok(())
+    }
+
+    /// Starts the operator anew behind a proxy.
+    pub(crate) async fn operate_through_proxy(&mut self) -> Result<Proxy> {
+        self.retire().await;
+        let proxy = self.proxy().await?;
+        self.operate_behind(&proxy).await?;
         Ok(proxy)
     }
 

@@ -16,6 +16,7 @@ mod switching;
 
 // What others do in the middle of it.
 mod accidents;
+mod given_back;
 
 // What changes meanwhile: targets, specs, operators, definitions.
 mod changes;
