@@ -148,8 +148,9 @@ impl One<'_> {
         }
         let state = ops.state(self.request());
         let (Some(public), Some(target)) = (public, target) else {
-            // What is there stays as it is: it is either still right, or nobody is there who could be asked.
-            return Ok(Some(retry));
+            // What is there stays: it is either still right, or nobody is there who could be asked.
+            let is_awake = state.and_then(|state| state.target).is_none_or(|target| target.spec_replicas > 0);
+            return self.keep_up(is_awake, report).await.map(|action| Some(action.unwrap_or(retry)));
         };
         let Some(state) = state else { return Ok(None) };
         self.say_target(&state, report);
@@ -274,6 +275,13 @@ impl One<'_> {
             unanswered.over(self.request());
             return Ok(Action::done());
         }
+        let port = settings.resolver_proxy_port;
+        if let Some((reason, words)) = desired::unheard(public, &resolver, port) {
+            // It does what it can, and nothing is put to sleep for it.
+            unanswered.over(self.request());
+            report.wrong_though(REDIRECTED, reason, format!("{words}{left_out}"));
+            return Ok(Action::done());
+        }
         if self.held {
             holds.tell(self.request(), Redirect::Done(written));
         }
@@ -304,6 +312,41 @@ impl One<'_> {
                 Ok(Action::done())
             }
         }
+    }
+
+    /// Nothing can be switched. What leads to the resolver leads to where it is now, all the same; it goes where others
+    /// answer; and what was made for a Service that is not named any more is given back.
+    async fn keep_up(&self, is_awake: bool, report: &mut Report) -> Result<Option<Action>, WorldError> {
+        let world = &self.inner().world;
+        let (namespace, service) = (self.object.namespace(), self.spec().service.as_str());
+        let former = self.operator.given(self.object, Some(service));
+        let mut is_over = false;
+        if !former.targets.is_empty() {
+            match self.operator.give_back(self.object, &former, self.spec().wake_to()).await {
+                Ok(over) => is_over = over,
+                Err(error) => tracing::warn!(elasti = %self.request(), %error, "a former target may sleep"),
+            }
+        }
+        let is_answered = is_awake && world.is_live() && world.is_answered(namespace, service);
+        let resolver = world.resolver();
+        for slice in world.slices.list().namespace(namespace).controlled_by(self.object) {
+            let is_current = desired::is_to_resolver(slice.name(), service);
+            if is_current && is_answered || !is_current && is_over {
+                world.remove_cached(&slice).await?;
+                continue;
+            }
+            let Some(known) = world.slice(namespace, slice.name()) else { continue };
+            if let Ok(view) = known.view() {
+                let wanted = desired::refreshed(&view, &resolver);
+                world::wrote(self.context, world.put(Some(&known), &wanted).await?);
+            }
+        }
+        let was_proxy = status_of(self.object).mode.as_deref() == Some(Mode::Proxy.as_str());
+        if is_answered && was_proxy {
+            report.mode = Some(Mode::Serve);
+        }
+        let waits = !former.services.is_empty() && !is_over;
+        Ok(waits.then(|| Action::requeue_after(LOOK)))
     }
 
     /// A target that the spec named before, and that sleeps because of us, is woken: nobody else will do it. What the server

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use kube_informer::controller::Request;
 use kube_informer::manager::Manager;
-use kube_informer_elasti::operator::Operator;
+use kube_informer_elasti::operator::{Operator, SleepError};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Events, Match, Verb};
 use serde_json::json;
@@ -26,6 +26,9 @@ on_embedded! {
     the_older_of_two_is_woken_whoever_is_known_first,
     a_finalizer_that_is_refused_is_said,
     an_end_that_is_forbidden_is_said,
+    a_redirect_follows_the_resolver_whatever_is_wrong_with_the_spec,
+    what_is_named_no_more_is_given_back_though_the_new_service_is_missing,
+    a_headless_service_is_not_put_to_sleep_and_says_why,
 }
 
 async fn asleep(stage: &Stage, name: &str) -> Result<()> {
@@ -284,5 +287,49 @@ async fn an_end_that_is_forbidden_is_said(mut stage: Stage) -> Result<()> {
     stage.event("web", "Forbidden").await;
     proxy.heal();
     stage.gone(&stage.elasti_path("web")).await;
+    stage.close().await
+}
+
+async fn a_redirect_follows_the_resolver_whatever_is_wrong_with_the_spec(mut stage: Stage) -> Result<()> {
+    asleep(&stage, "web").await?;
+    let unicorn = json!({ "apiVersion": "example.com/v9", "kind": "Unicorn" });
+    stage.merge(&stage.elasti_path("web"), &json!({ "spec": { "scaleTargetRef": unicorn } })).await?;
+    stage.condition("web", "TargetFound", "False", "UnknownKind").await;
+    stage.resolver.scale(2).await?;
+    stage.redirected("web", &stage.resolver.addresses()).await;
+    // Somebody else wakes the pods: then they answer.
+    stage.scale("deployments/web", 1).await?;
+    stage.mode("web", "serve").await;
+    stage.gone(&stage.slice_path("web")).await;
+    stage.close().await
+}
+
+async fn what_is_named_no_more_is_given_back_though_the_new_service_is_missing(stage: Stage) -> Result<()> {
+    asleep(&stage, "web").await?;
+    stage.kubelet.delay(Duration::from_secs(2));
+    stage.merge(&stage.elasti_path("web"), &json!({ "spec": { "service": "nobody" } })).await?;
+    let clients = stage.clients("web");
+    stage.condition("web", "ServiceFound", "False", "NotFound").await;
+    stage.replicas("deployments/web", 1).await;
+    stage.gone(&stage.slice_path("web")).await;
+    let (answered, lost) = clients.stop().await;
+    assert!(lost.is_empty() && answered > 0, "{} of {answered} were lost: {lost:#?}", lost.len());
+    stage.close().await
+}
+
+async fn a_headless_service_is_not_put_to_sleep_and_says_why(stage: Stage) -> Result<()> {
+    stage.stateful_set("db", 1).await?;
+    let spec = json!({ "clusterIP": "None", "selector": { "app": "db" }, "ports": [{ "port": 5432 }] });
+    stage.post(&stage.path("services"), &json!({ "metadata": { "name": "db" }, "spec": spec })).await?;
+    stage.elasti("db", "db", ("apps/v1", "StatefulSet", "db")).await?;
+    stage.mode("db", "serve").await;
+    match stage.operator().put_to_sleep(&stage.namespace, "db").await {
+        Err(SleepError::NotRedirected { why, .. }) => assert!(why.contains("is headless"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    stage.replicas("statefulsets/db", 1).await;
+    stage.scale("statefulsets/db", 0).await?;
+    stage.condition("db", "Redirected", "True", "Headless").await;
+    stage.event("db", "Headless").await;
     stage.close().await
 }
