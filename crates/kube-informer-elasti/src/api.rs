@@ -217,3 +217,16 @@ impl Resource for ElastiService {
         &mut self.metadata
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_written_it_is_woken_to_one_at_least() {
+        for (written, woken) in [(None, 1), (Some(0), 1), (Some(-1), 1), (Some(i32::MIN), 1), (Some(3), 3)] {
+            let spec = ElastiServiceSpec { min_target_replicas: written, ..ElastiServiceSpec::default() };
+            assert_eq!(spec.wake_to(), woken, "{written:?}");
+        }
+    }
+}

@@ -52,6 +52,7 @@ mod finalize;
 mod observe;
 mod patience;
 mod reconcile;
+mod restore;
 
 // What others ask for.
 mod holds;

@@ -85,7 +85,7 @@ use self::kinds::Kinds;
 use self::pods::Pods;
 use self::selectors::Selectors;
 use self::turns::Turns;
-use crate::api::{ElastiService, Mode};
+use crate::api::{ElastiService, Mode, ScaleTargetRef};
 use crate::news::News;
 
 /// See the [module](self). A clone is the same.
@@ -228,6 +228,22 @@ impl OpsInformer {
     #[must_use]
     pub fn resource(&self, owner: &Request) -> Option<Resource> {
         Some(self.inner.lock().owners.get(owner)?.kind.resource.clone())
+    }
+
+    /// The same, where it is this target that is followed.
+    #[must_use]
+    pub fn resource_of(&self, owner: &Request, reference: &ScaleTargetRef) -> Option<Resource> {
+        let state = self.inner.lock();
+        let followed = state.owners.get(owner).filter(|followed| followed.reference == *reference)?;
+        Some(followed.kind.resource.clone())
+    }
+
+    /// The target that is followed for an ElastiService: what it is for the server, and its name.
+    #[must_use]
+    pub fn followed(&self, owner: &Request) -> Option<(Resource, String)> {
+        let state = self.inner.lock();
+        let followed = state.owners.get(owner)?;
+        Some((followed.kind.resource.clone(), followed.reference.name.clone()))
     }
 
     /// Owners whose target, readiness or decision has changed; first, those of whom something is known. Any number can read

@@ -103,6 +103,29 @@ impl Scaler {
         }
     }
 
+    /// Wakes a target that sleeps, in one write; one that has any replicas stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`up`](Self::up).
+    pub async fn wake_if_asleep(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        to: i32,
+    ) -> Result<Scaled, ScaleError> {
+        let target = Target::new(format_args!("wake to {to}"), resource, namespace, name);
+        if to < 1 {
+            return Err(ScaleError::Refused { tried: target.tried, to });
+        }
+        match self.change(&target, &|now| (now == 0).then_some(to)).await {
+            // What says nothing about its replicas has one: it is not asleep.
+            Err(ScaleError::Unset { .. }) => Ok(Scaled { before: 1, now: 1, written: None }),
+            scaled => scaled,
+        }
+    }
+
     /// Puts a target to sleep: no replica of it is wanted any more.
     ///
     /// # Errors

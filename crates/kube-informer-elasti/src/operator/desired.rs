@@ -18,6 +18,7 @@ use std::fmt;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube_informer::resource::Resource;
 
 use crate::{api, names};
@@ -288,6 +289,43 @@ pub(super) fn slices(owner: &Owner, public: &Service, resolver: &Resolver, port:
         }
     };
     families.into_iter().map(slice).collect()
+}
+
+/// A slice to the resolver, with where that is now.
+pub(super) fn refreshed(slice: &EndpointSlice, resolver: &Resolver) -> EndpointSlice {
+    let family = Family::parse(&slice.address_type);
+    let places = family.and_then(|family| resolver.families.get(&family));
+    let places = places.into_iter().flatten().take(MOST_ENDPOINTS);
+    let endpoints = places.map(|(address, place)| endpoint(address, place)).collect();
+    EndpointSlice { endpoints: Some(endpoints), ..slice.clone() }
+}
+
+/// Which requests to a Service do not come to the resolver though it is redirected: in one word, and in more.
+pub(super) fn unheard(public: &Service, resolver: &Resolver, proxy: u16) -> Option<(&'static str, String)> {
+    // Without an address of its own, clients ask an endpoint at the port that they would ask a pod at.
+    let is_elsewhere = |port: &&ServicePort| match &port.target_port {
+        Some(IntOrString::Int(target)) => *target != i32::from(proxy),
+        Some(IntOrString::String(_)) => true,
+        None => port.port != i32::from(proxy),
+    };
+    if is_headless(public) && ports(public).filter(|port| is_tcp(port)).any(|port| is_elsewhere(&port)) {
+        let words = format!(
+            "the Service is headless: clients ask the resolver at the pods' port, and it listens at {proxy} only, so their \
+             requests are lost while the target sleeps: name a Service with a cluster IP"
+        );
+        return Some(("Headless", words));
+    }
+    let families = families(public);
+    let missing =
+        families.into_iter().find(|family| resolver.families.get(family).is_none_or(BTreeMap::is_empty));
+    missing.map(|family| {
+        let words = format!(
+            "the resolver has no ready endpoint of the family {0}, by which this Service is asked, too, so these requests are \
+             lost while the target sleeps: give the resolver {0} addresses, or the Service one family",
+            family.as_str()
+        );
+        ("FamilyNotRedirected", words)
+    })
 }
 
 /// What is to be written so that a slice that is there becomes the wanted one.

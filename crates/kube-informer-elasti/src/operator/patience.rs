@@ -21,6 +21,11 @@ impl Patience {
         patience.checked_sub(since.elapsed()).filter(|left| !left.is_zero())
     }
 
+    /// Whether it is so.
+    pub(super) fn is_on(&self, request: &Request) -> bool {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).contains_key(request)
+    }
+
     /// It is so no more.
     pub(super) fn over(&self, request: &Request) {
         self.since.lock().unwrap_or_else(PoisonError::into_inner).remove(request);

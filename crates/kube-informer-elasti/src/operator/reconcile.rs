@@ -10,10 +10,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube_informer::controller::{Action, BoxError, Context, Reconciler, Request};
 use kube_informer::object::Object;
-use kube_informer::write::{Finalizer, Status};
+use kube_informer::write::{Finalizer, Status, WriteError};
 use serde_json::Value;
 
 use super::desired::{self, Owner};
+use super::finalize::LOOK;
 use super::holds::Redirect;
 use super::report::{READY, REDIRECTED, Report};
 use super::world::{self, WorldError};
@@ -22,6 +23,7 @@ use crate::api::{ElastiService, ElastiServiceSpec, ElastiServiceStatus, FINALIZE
 use crate::directory::Standing;
 use crate::names;
 use crate::ops_informer::TargetState;
+use crate::scale::ScaleError;
 
 impl Reconciler<ElastiService> for Operator {
     async fn reconcile(&self, context: Context<ElastiService>) -> Result<Action, BoxError> {
@@ -31,12 +33,15 @@ impl Reconciler<ElastiService> for Operator {
             return Ok(Action::done());
         };
         if object.deletion().is_some() {
-            return self.finalize(&context, &object).await;
+            return match self.finalize(&context, &object).await {
+                Ok(action) => Ok(action),
+                Err(error) => self.complain(&context, &object, error).await,
+            };
         }
         match self.finalizer().add(&object).await {
             Ok(written) => _ = world::wrote(&context, written),
             Err(error) if error.is_gone() => return Ok(Action::done()),
-            Err(error) => return Err(error.into()),
+            Err(error) => return self.complain(&context, &object, error.into()).await,
         }
         let mut report = Report::default();
         let held = self.inner.holds.is_held(request);
@@ -109,14 +114,13 @@ impl One<'_> {
 
     /// Does what is missing. `None` where too little is known to do anything, or to say anything.
     async fn act(&self, report: &mut Report) -> Result<Option<Action>, WorldError> {
-        let Inner { directory, ops, world, settings, .. } = self.inner();
+        let Inner { directory, ops, world, settings, leaving, lingering, .. } = self.inner();
         let retry = Action::requeue_after(settings.retry);
         report.not_acted_on(self.spec());
         if let Some((reason, words)) = world::problem(self.spec()) {
             report.wrong(READY, reason, words);
             directory.remove(self.request());
-            self.let_go().await?;
-            return Ok(Some(Action::done()));
+            return self.let_go(None).await.map(Some);
         }
 
         // Who it is for: wakes come from here from now on, whatever else fails.
@@ -132,9 +136,10 @@ impl One<'_> {
                     self.spec().service
                 ),
             );
-            self.let_go().await?;
-            return Ok(Some(Action::done()));
+            return self.let_go(Some(&older)).await.map(Some);
         }
+        leaving.over(self.request());
+        lingering.over(self.request());
 
         let public = self.public_service(report).await;
         let target = self.target(report).await;
@@ -143,14 +148,15 @@ impl One<'_> {
         }
         let state = ops.state(self.request());
         let (Some(public), Some(target)) = (public, target) else {
-            // What is there stays as it is: it is either still right, or nobody is there who could be asked.
-            return Ok(Some(retry));
+            // What is there stays: it is either still right, or nobody is there who could be asked.
+            let is_awake = state.and_then(|state| state.target).is_none_or(|target| target.spec_replicas > 0);
+            return self.keep_up(is_awake, report).await.map(|action| Some(action.unwrap_or(retry)));
         };
         let Some(state) = state else { return Ok(None) };
         self.say_target(&state, report);
 
         let note = desired::target_note(&target, &self.spec().scale_target_ref.name);
-        self.wake_former_target(&note).await;
+        self.wake_former_target(&note).await?;
         let private = desired::private_service(&self.owner(), &public, note);
         let private_name = names::private_service(&self.spec().service);
         let cached = world.privates.get(self.object.namespace(), &private_name);
@@ -190,7 +196,8 @@ impl One<'_> {
     fn mode(&self, state: &TargetState) -> Mode {
         let world = &self.inner().world;
         let (namespace, service) = (self.object.namespace(), &self.spec().service);
-        if self.held || state.decision == Mode::Proxy {
+        // Where there is no target, whoever answers all the same goes on: it may be a name that is mistyped.
+        if self.held || state.decision == Mode::Proxy && state.target.is_some() {
             return Mode::Proxy;
         }
         // By what may be old, nothing is switched.
@@ -215,7 +222,17 @@ impl One<'_> {
             world.remove_cached(&slice).await?;
         }
         world.sweep(self.object, Some(private), &[]).await?;
-        report.neutral(REDIRECTED, false, "PodsReady", state.why.clone());
+        match state.target {
+            Some(_) => report.neutral(REDIRECTED, false, "PodsReady", state.why.clone()),
+            None => {
+                report.neutral(
+                    REDIRECTED,
+                    false,
+                    "PodsAnswer",
+                    "its Service is answered by pods all the same",
+                );
+            }
+        }
         Ok(Action::done())
     }
 
@@ -233,7 +250,7 @@ impl One<'_> {
         let (mut names, mut written) = (Vec::new(), Vec::new());
         for slice in &wanted {
             let name = slice.metadata.name.clone().unwrap_or_default();
-            let cached = world.slices.get(self.object.namespace(), &name);
+            let cached = world.slice(self.object.namespace(), &name);
             written.extend(world::wrote(self.context, world.put(cached.as_ref(), slice).await?));
             names.push(name);
         }
@@ -256,6 +273,13 @@ impl One<'_> {
                 ),
             );
             unanswered.over(self.request());
+            return Ok(Action::done());
+        }
+        let port = settings.resolver_proxy_port;
+        if let Some((reason, words)) = desired::unheard(public, &resolver, port) {
+            // It does what it can, and nothing is put to sleep for it.
+            unanswered.over(self.request());
+            report.wrong_though(REDIRECTED, reason, format!("{words}{left_out}"));
             return Ok(Action::done());
         }
         if self.held {
@@ -290,8 +314,44 @@ impl One<'_> {
         }
     }
 
-    /// A target that the spec named before, and that sleeps because of us, is woken: nobody else will do it.
-    async fn wake_former_target(&self, note: &str) {
+    /// Nothing can be switched. What leads to the resolver leads to where it is now, all the same; it goes where others
+    /// answer; and what was made for a Service that is not named any more is given back.
+    async fn keep_up(&self, is_awake: bool, report: &mut Report) -> Result<Option<Action>, WorldError> {
+        let world = &self.inner().world;
+        let (namespace, service) = (self.object.namespace(), self.spec().service.as_str());
+        let former = self.operator.given(self.object, Some(service));
+        let mut is_over = false;
+        if !former.targets.is_empty() {
+            match self.operator.give_back(self.object, &former, self.spec().wake_to()).await {
+                Ok(over) => is_over = over,
+                Err(error) => tracing::warn!(elasti = %self.request(), %error, "a former target may sleep"),
+            }
+        }
+        let is_answered = is_awake && world.is_live() && world.is_answered(namespace, service);
+        let resolver = world.resolver();
+        for slice in world.slices.list().namespace(namespace).controlled_by(self.object) {
+            let is_current = desired::is_to_resolver(slice.name(), service);
+            if is_current && is_answered || !is_current && is_over {
+                world.remove_cached(&slice).await?;
+                continue;
+            }
+            let Some(known) = world.slice(namespace, slice.name()) else { continue };
+            if let Ok(view) = known.view() {
+                let wanted = desired::refreshed(&view, &resolver);
+                world::wrote(self.context, world.put(Some(&known), &wanted).await?);
+            }
+        }
+        let was_proxy = status_of(self.object).mode.as_deref() == Some(Mode::Proxy.as_str());
+        if is_answered && was_proxy {
+            report.mode = Some(Mode::Serve);
+        }
+        let waits = !former.services.is_empty() && !is_over;
+        Ok(waits.then(|| Action::requeue_after(LOOK)))
+    }
+
+    /// A target that the spec named before, and that sleeps because of us, is woken: nobody else will do it. What the server
+    /// says counts: it may have been put to sleep a moment ago.
+    async fn wake_former_target(&self, note: &str) -> Result<(), WorldError> {
         let Inner { world, scaler, recorder, .. } = self.inner();
         let namespace = self.object.namespace();
         for private in world.privates.list().namespace(namespace).controlled_by(self.object) {
@@ -299,23 +359,15 @@ impl One<'_> {
             let Some((resource, name)) = desired::noted_target(&former).filter(|_| former != note) else {
                 continue;
             };
-            if status_of(self.object).mode.as_deref() != Some(Mode::Proxy.as_str()) {
-                continue;
-            }
-            let restored = match scaler.up(&resource, namespace, &name, 1).await {
-                // It was asleep: then it gets all that it is woken to.
+            match scaler.wake_if_asleep(&resource, namespace, &name, self.spec().wake_to()).await {
                 Ok(scaled) if scaled.before == 0 => {
-                    scaler.up(&resource, namespace, &name, self.spec().wake_to()).await
-                }
-                other => other,
-            };
-            match restored {
-                Ok(scaled) if scaled.before == 0 || scaled.now != scaled.before => {
                     let note =
                         format!("{name} was woken: it is not the target any more, and nobody else would");
                     recorder.normal(self.object, "SuccessToScale", "RestoreTarget", note);
                 }
-                Ok(_) => {}
+                Ok(_) | Err(ScaleError::NotFound { .. }) => {}
+                // The note stays until it is done.
+                Err(source) if source.is_transient() => return Err(WorldError::Asleep { name, source }),
                 // It is not ours any more: what cannot be done is said, and nothing waits for it.
                 Err(error) => {
                     let note = format!("{name} is not the target any more, and may still sleep: {error}");
@@ -323,16 +375,63 @@ impl One<'_> {
                 }
             }
         }
+        Ok(())
     }
 
-    /// Nothing is done for it: what was done is taken back.
-    async fn let_go(&self) -> Result<(), WorldError> {
-        let Inner { world, ops, manager, watched, unanswered, .. } = self.inner();
-        ops.unfollow(self.request()).await;
-        watched.lock().unwrap_or_else(PoisonError::into_inner).remove(self.request());
-        manager.stop_for_owner(super::owner(self.request())).await;
-        unanswered.over(self.request());
-        world.sweep(self.object, None, &[]).await
+    /// Nothing is done for it: what was done is taken back, as at its end. What an older one takes over stays.
+    async fn let_go(&self, older: Option<&Request>) -> Result<Action, WorldError> {
+        let Inner {
+            world, ops, manager, settings, watched, unanswered, leaving, lingering, recorder, ..
+        } = self.inner();
+        let (request, namespace) = (self.request(), self.object.namespace());
+        let kept = older.map(|_| self.spec().service.as_str());
+        let mut given = self.operator.given(self.object, kept);
+        let heir = older.and_then(|older| world.elastis.get(older.namespace(), older.name()));
+        let heir = heir.and_then(|heir| heir.view().ok());
+        if let Some((resource, name)) = ops.followed(request)
+            && heir.is_none_or(|heir| heir.spec.scale_target_ref.name != name)
+        {
+            given.target(resource, name);
+        }
+        let mut slices: Vec<_> =
+            world.slices.list().namespace(namespace).controlled_by(self.object).into_iter().collect();
+        slices.retain(|slice| kept.is_none_or(|service| !desired::is_to_resolver(slice.name(), service)));
+        if !given.targets.is_empty() && !lingering.is_on(request) {
+            let left = leaving.left(request, settings.restore_deadline);
+            let is_restored = match self.operator.give_back(self.object, &given, self.spec().wake_to()).await
+            {
+                Ok(is_restored) => is_restored,
+                Err(error) if left.is_some() && error.is_transient() => false,
+                Err(error) => {
+                    let words =
+                        format!("its target may still sleep, and is not looked after any more: {error}");
+                    recorder.warning(self.object, error.reason(), "RestoreTarget", words);
+                    true
+                }
+            };
+            if let Some(left) = left.filter(|_| !is_restored) {
+                return Ok(Action::requeue_after(left.min(LOOK)));
+            }
+        }
+        for slice in &slices {
+            world.remove_cached(slice).await?;
+        }
+        if !slices.is_empty() || lingering.is_on(request) {
+            // What the resolver keeps still goes through the private Service.
+            if let Some(left) = lingering.left(request, settings.linger) {
+                return Ok(Action::requeue_after(left));
+            }
+        }
+        ops.unfollow(request).await;
+        watched.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
+        manager.stop_for_owner(super::owner(request)).await;
+        unanswered.over(request);
+        let private = kept.map(names::private_service);
+        let names = kept.map(desired::slice_names).map(Vec::from).unwrap_or_default();
+        world.sweep(self.object, private.as_deref(), &names).await?;
+        leaving.over(request);
+        lingering.over(request);
+        Ok(Action::done())
     }
 }
 
@@ -351,6 +450,47 @@ impl Operator {
         unanswered.over(request);
         leaving.over(request);
         lingering.over(request);
+    }
+
+    /// Says what only people can help with, and tries it again later. Everything else is tried again at once.
+    async fn complain(
+        &self,
+        context: &Context<ElastiService>,
+        object: &Object<ElastiService>,
+        error: BoxError,
+    ) -> Result<Action, BoxError> {
+        let (reason, words) = if let Some(error) = error.downcast_ref::<WorldError>()
+            && error.is_for_people()
+        {
+            (error.reason(), error.words())
+        } else if let Some(WriteError::Failed { source, .. }) = error.downcast_ref()
+            && let kube_client::Error::Api(status) = &**source
+        {
+            match status.code {
+                401 | 403 => (
+                    "Forbidden",
+                    format!(
+                        "{error}; allow the operator's ServiceAccount to patch elastiservices and their status"
+                    ),
+                ),
+                400 | 422 => (
+                    "Rejected",
+                    format!(
+                        "{error}; write it as the definition of ElastiServices says, or look at what checks writes"
+                    ),
+                ),
+                _ => return Err(error),
+            }
+        } else {
+            return Err(error);
+        };
+        let mut report = Report::default();
+        report.wrong(READY, reason, words.clone());
+        // What cannot be written there either is told all the same.
+        if self.say(context, object, report).await.is_err() {
+            self.inner.recorder.warning(object, reason, READY, words);
+        }
+        Ok(Action::requeue_after(self.inner.settings.retry))
     }
 
     /// Writes the status, where it differs, and tells people what is new.

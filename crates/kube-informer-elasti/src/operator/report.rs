@@ -106,7 +106,7 @@ impl Report {
         words: impl Into<String>,
         wrong: bool,
     ) {
-        let mut words = words.into();
+        let mut words = steady(&words.into());
         if words.len() > MOST_WORDS {
             let end = (0..=MOST_WORDS).rev().find(|at| words.is_char_boundary(*at)).unwrap_or(0);
             words.truncate(end);
@@ -203,6 +203,20 @@ impl Report {
     }
 }
 
+/// Words without what differs each time that something is tried in vain: since when, and until when. Said again, they are
+/// the same, and nothing is written.
+fn steady(words: &str) -> String {
+    let mut steady = words.to_owned();
+    for (begin, end, instead) in [(" (tried again after ", ")", ""), ("stale since ", ": ", "stale: ")] {
+        while let Some(at) = steady.find(begin)
+            && let Some(length) = steady.get(at + begin.len()..).and_then(|rest| rest.find(end))
+        {
+            steady.replace_range(at..at + begin.len() + length + end.len(), instead);
+        }
+    }
+    steady
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +292,22 @@ mod tests {
         let said = conditions::get(&all, NOT_ACTED_ON).unwrap();
         assert!(said.message.starts_with("triggers, autoscaler, enabledPeriod are kept"), "{}", said.message);
         assert!(conditions::is_true(&all, READY), "it is done as far as it can be");
+    }
+
+    #[test]
+    fn words_do_not_say_when_it_is_tried_again() {
+        let words = |since: &str, after: &str| {
+            let words = format!(
+                "pods are not known: stale since {since}: LIST /pods: forbidden (tried again after {after}); allow it"
+            );
+            let mut report = Report::default();
+            report.wrong(TARGET_FOUND, "Forbidden", words);
+            report.said[0].words.clone()
+        };
+        let said = words("2026-01-01T00:00:00Z", "1.3s");
+        assert_eq!(said, "pods are not known: stale: LIST /pods: forbidden; allow it");
+        assert_eq!(words("2026-01-01T00:00:07Z", "12.0s"), said);
+        assert_eq!(steady("stale since ever"), "stale since ever");
     }
 
     #[test]

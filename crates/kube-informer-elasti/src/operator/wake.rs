@@ -101,13 +101,17 @@ impl Operator {
 
     /// What belongs to a Service.
     pub(super) async fn known(&self, namespace: &str, service: &str) -> Result<Known, WakeError> {
-        let (elasti, spec, target) = match self.inner.directory.lookup(namespace, service) {
+        // After a start, the directory may know the younger one of two only. One that is alone there is on its way out.
+        let first = self.inner.world.naming(namespace, service).into_iter().next();
+        let entry = self.inner.directory.lookup(namespace, service);
+        let entry =
+            entry.filter(|entry| first.as_ref().is_none_or(|first| first.uid().to_string() == entry.uid));
+        let (elasti, spec, target) = match entry {
             Some(entry) => (entry.elasti.clone(), entry.spec.clone(), entry.target.clone()),
             None => {
                 let unknown =
                     || WakeError::Unknown { namespace: namespace.to_owned(), service: service.to_owned() };
-                let object =
-                    self.inner.world.naming(namespace, service).into_iter().next().ok_or_else(unknown)?;
+                let object = first.ok_or_else(unknown)?;
                 let view: Arc<ElastiService> = object.view().map_err(|_| unknown())?;
                 (Request::from(&object), view.spec.clone(), None)
             }

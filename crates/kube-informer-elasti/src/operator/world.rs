@@ -8,7 +8,9 @@
 //! version that was: where others were faster, it is read again. Deletions name the UID: another object of the same name is
 //! left alone.
 
+use std::collections::HashMap;
 use std::fmt::Debug;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -27,6 +29,7 @@ use serde::de::DeserializeOwned;
 use super::OperatorSettings;
 use super::desired::{self, Amended, MANAGED_BY, MANAGER, Resolver, SERVICE_NAME};
 use crate::api::{self, ElastiService, ElastiServiceSpec};
+use crate::scale::ScaleError;
 
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,6 +44,8 @@ pub(super) struct World {
     pub(super) elastis: Informer<ElastiService>,
     pub(super) slices: Informer<EndpointSlice>,
     pub(super) privates: Informer<Service>,
+    /// Slices that were deleted, by UID, for as long as the cache still has them.
+    removed: Mutex<HashMap<String, (String, String)>>,
 }
 
 /// Something could not be written.
@@ -59,6 +64,12 @@ pub(super) enum WorldError {
     Contended { tried: String },
     #[error("{tried}: it belongs to somebody else; rename or delete it, so that it can be made")]
     Taken { tried: String },
+    #[error("{name} is not the target any more, and may still sleep: {source}")]
+    Asleep {
+        name: String,
+        #[source]
+        source: ScaleError,
+    },
     #[error("{tried}: the cached object cannot be read")]
     View {
         tried: String,
@@ -113,7 +124,7 @@ impl World {
             drop(elastis.add_index(index));
         }
         let resolver = (settings.resolver_namespace.clone(), settings.resolver_service.clone());
-        Self { factory: factory.clone(), resolver, elastis, slices, privates }
+        Self { factory: factory.clone(), resolver, elastis, slices, privates, removed: Mutex::default() }
     }
 
     /// Where the resolver can be reached now.
@@ -161,12 +172,45 @@ impl World {
         names.iter().filter_map(|name| self.slices.get(namespace, name)).collect()
     }
 
+    /// A slice of the cache. One that was deleted from here is not there, whatever the cache still says.
+    pub(super) fn slice(&self, namespace: &str, name: &str) -> Option<Object<EndpointSlice>> {
+        let removed = self.removed();
+        self.slices.get(namespace, name).filter(|slice| !removed.contains_key(&slice.uid().to_string()))
+    }
+
+    /// It was deleted. What the cache has lost since then is forgotten: no more is kept than it has.
+    fn note_removed(&self, namespace: &str, name: &str, uid: &str) {
+        let mut removed = self.removed();
+        removed.insert(uid.to_owned(), (namespace.to_owned(), name.to_owned()));
+        removed.retain(|uid, (namespace, name)| {
+            self.slices.get(namespace, name).is_some_and(|slice| slice.uid().to_string() == *uid)
+        });
+    }
+
+    fn removed(&self) -> MutexGuard<'_, HashMap<String, (String, String)>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// An API of a namespace.
     pub(super) fn api<T: KubeResource<DynamicType = (), Scope = NamespaceResourceScope>>(
         &self,
         namespace: &str,
     ) -> Api<T> {
         Api::namespaced(self.factory.client(), namespace)
+    }
+
+    /// An object as the server has it.
+    pub(super) async fn read<T>(&self, namespace: &str, name: &str) -> Result<Option<T>, WorldError>
+    where
+        T: KubeResource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let tried = format!("read the {} {namespace}/{name}", T::kind(&()));
+        timely(&tried, self.api::<T>(namespace).get_opt(name)).await
     }
 
     /// Sees to it that an object is there as it is wanted. Tells what was written, if anything was.
@@ -243,7 +287,10 @@ impl World {
         if object.deletion().is_some() {
             return Ok(());
         }
-        self.remove::<T>(object.namespace(), object.name(), Some(&object.uid().to_string())).await
+        let uid = object.uid().to_string();
+        self.remove::<T>(object.namespace(), object.name(), Some(&uid)).await?;
+        self.note_removed(object.namespace(), object.name(), &uid);
+        Ok(())
     }
 
     /// Deletes everything that an ElastiService owns but these, by name.
@@ -371,9 +418,11 @@ impl WorldError {
         match self {
             Self::Failed { source, .. } if is_code(source, 403) => "Forbidden",
             Self::Taken { .. } => "NameTaken",
-            Self::Failed { .. } | Self::Silent { .. } | Self::Contended { .. } | Self::View { .. } => {
-                "WriteFailed"
-            }
+            Self::Failed { .. }
+            | Self::Silent { .. }
+            | Self::Contended { .. }
+            | Self::Asleep { .. }
+            | Self::View { .. } => "WriteFailed",
         }
     }
 

@@ -160,6 +160,43 @@ async fn an_object_that_cannot_be_read_is_told_and_can_be_deleted() -> Result<()
     stage.close().await
 }
 
+/// The same, where the definition asks for more again: what the server does not let be written is told all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_of_an_older_schema_is_told_and_the_others_go_on() -> Result<()> {
+    let mut stage = Stage::embedded().await?;
+    stage.retire().await;
+    let path = format!(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}",
+        kube_informer_elasti::crd::NAME
+    );
+    let lax = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let strict = stage.get(&path).await?["spec"]["versions"][0]["schema"].clone();
+    for (schema, is_made) in [(json!({ "openAPIV3Schema": lax }), true), (strict, false)] {
+        let mut definition = stage.get(&path).await?;
+        definition["spec"]["versions"][0]["schema"] = schema;
+        let answer = stage.endpoint.put(&path, &definition).await?;
+        assert!(answer.status.is_success(), "{answer:?}");
+        if is_made {
+            stage
+                .elasti_of("odd", &json!({ "service": ["web"], "scaleTargetRef": "deployment/web" }))
+                .await?;
+        }
+    }
+    stage.operate().await?;
+    stage.app("web", 0).await?;
+    // A server that checks only what is new lets the finalizer be written: then it is that it cannot be read.
+    let events = stage.path("events.k8s.io/v1/events");
+    let is_told = |event: &Value| {
+        event["regarding"]["name"] == "odd"
+            && matches!(event["reason"].as_str(), Some("Rejected" | "Unreadable"))
+    };
+    stage
+        .until("it is told", &events, |list| list["items"].as_array().into_iter().flatten().any(is_told))
+        .await;
+    stage.mode("web", "proxy").await;
+    stage.close().await
+}
+
 /// Allowed almost everything: what is missing is said, and done when it is allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_forbidden_is_said() {

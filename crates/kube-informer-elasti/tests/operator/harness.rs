@@ -17,6 +17,7 @@ use kube_informer_elasti::{crd, names};
 use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::place::Place;
+use kube_informer_testbed::proxy::{self, Proxy};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -99,6 +100,11 @@ impl Stage {
     /// Starts the operator as somebody.
     pub(crate) async fn operate_as(&mut self, kubeconfig: &str) -> Result<()> {
         let factory = Self::factory(kubeconfig).await?;
+        self.operate_with(factory);
+        Ok(())
+    }
+
+    fn operate_with(&mut self, factory: Factory) {
         let manager = Manager::new(&factory);
         let operator = Operator::new(self.settings(), &factory, &manager);
         manager.start();
@@ -110,7 +116,29 @@ impl Stage {
         });
         self.resolver.ask(&operator);
         self.running = Some(Running { operator, manager, factory, stop, runs });
+    }
+
+    /// A fault proxy before the server.
+    pub(crate) async fn proxy(&self) -> Result<Proxy> {
+        proxy::Config::new(self.endpoint.access()).add_credentials().start().await
+    }
+
+    /// Starts the operator behind a proxy.
+    pub(crate) async fn operate_behind(&mut self, proxy: &Proxy) -> Result<()> {
+        let kubeconfig = Kubeconfig::from_yaml(&proxy.kubeconfig("none"))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        config.auth_info.token = None;
+        let factory = Factory::from_config(config).await?;
+        self.operate_with(factory);
         Ok(())
+    }
+
+    /// Starts the operator anew behind a proxy.
+    pub(crate) async fn operate_through_proxy(&mut self) -> Result<Proxy> {
+        self.retire().await;
+        let proxy = self.proxy().await?;
+        self.operate_behind(&proxy).await?;
+        Ok(proxy)
     }
 
     /// Stops the operator, and waits for its end.
@@ -389,6 +417,19 @@ macro_rules! on_both {
     };
 }
 pub(crate) use on_both;
+
+/// Makes a test on the embedded server of a function over a [`Stage`].
+macro_rules! on_embedded {
+    ($($name:ident),* $(,)?) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() -> anyhow::Result<()> {
+                super::$name($crate::harness::Stage::embedded().await?).await
+            })*
+        }
+    };
+}
+pub(crate) use on_embedded;
 
 /// Makes a test on the real server of a function over a [`Stage`].
 macro_rules! on_real {

@@ -14,6 +14,10 @@ mod scenarios;
 // That no request is lost.
 mod switching;
 
+// What others do in the middle of it.
+mod accidents;
+mod given_back;
+
 // What changes meanwhile: targets, specs, operators, definitions.
 mod changes;
 mod restarts;

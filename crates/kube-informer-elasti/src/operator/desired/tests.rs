@@ -258,3 +258,31 @@ fn the_target_that_was_noted_is_found_again() {
         assert!(noted_target(wrong).is_none(), "{wrong}");
     }
 }
+
+#[test]
+fn what_does_not_come_to_the_resolver_is_said() {
+    let both = resolver();
+    let one = Resolver::of(&[resolver_slice("IPv4", json!([ready("10.1.0.9")]))]);
+    let reason = |spec: Value, resolver: &Resolver| {
+        unheard(&service(spec), resolver, 8012).map(|(reason, words)| {
+            assert!(words.contains("requests are lost") || words.contains("lost while"), "{words}");
+            reason
+        })
+    };
+    let port = |target: Value| json!([{ "port": 80, "targetPort": target }]);
+    assert_eq!(unheard(&web(), &one, 8012), None);
+    assert_eq!(reason(json!({ "clusterIP": "None", "ports": port(json!(5432)) }), &both), Some("Headless"));
+    assert_eq!(reason(json!({ "clusterIP": "None", "ports": port(json!("db")) }), &both), Some("Headless"));
+    assert_eq!(reason(json!({ "clusterIP": "None", "ports": port(json!(8012)) }), &both), None);
+    let dual = json!({ "ipFamilies": ["IPv4", "IPv6"], "ports": port(json!(80)) });
+    assert_eq!(reason(dual.clone(), &both), None);
+    assert_eq!(reason(dual, &one), Some("FamilyNotRedirected"));
+}
+
+#[test]
+fn a_slice_is_refreshed_and_keeps_the_rest() {
+    let [old, ..] = &slices(&owner(), &web(), &Resolver::default(), 8012)[..] else { panic!("no slice") };
+    let new = refreshed(old, &resolver());
+    assert_eq!(addresses(&new), ["10.1.0.2", "10.1.0.9"]);
+    assert_eq!((&new.metadata, &new.ports), (&old.metadata, &old.ports));
+}

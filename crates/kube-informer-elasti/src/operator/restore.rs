@@ -1,0 +1,146 @@
+//! Giving back: what is not looked after any more answers by itself, before its redirect goes.
+//!
+//! Whatever sleeps because of an ElastiService is woken: what is noted on the private Services that it owns, whatever its spec
+//! says by now. What the server says counts, not what was known a moment ago. Trouble that passes is not taken for an end.
+
+use kube_informer::connect::ResolveError;
+use kube_informer::controller::Request;
+use kube_informer::object::Object;
+use kube_informer::resource::Resource;
+
+use k8s_openapi::api::core::v1::Service;
+
+use super::desired::{self, SERVICE_NAME};
+use super::{Inner, Operator};
+use crate::api::{ElastiService, ElastiServiceSpec};
+use crate::names;
+use crate::scale::ScaleError;
+
+/// What is to be given back.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    /// What may sleep.
+    pub(super) targets: Vec<(Resource, String)>,
+    /// What must be answered before its redirect goes.
+    pub(super) services: Vec<String>,
+}
+
+impl Given {
+    pub(super) fn target(&mut self, resource: Resource, name: String) {
+        let is_same = |(known, other): &(Resource, String)| {
+            (&known.group, &known.plural, other) == (&resource.group, &resource.plural, &name)
+        };
+        if !self.targets.iter().any(is_same) {
+            self.targets.push((resource, name));
+        }
+    }
+
+    pub(super) fn service(&mut self, service: &str) {
+        if !self.services.iter().any(|known| known == service) {
+            self.services.push(service.to_owned());
+        }
+    }
+}
+
+impl Operator {
+    /// What an ElastiService owns, but what there is for one Service.
+    pub(super) fn given(&self, object: &Object<ElastiService>, but: Option<&str>) -> Given {
+        let world = &self.inner.world;
+        let (namespace, private) = (object.namespace(), but.map(names::private_service));
+        let mut given = Given::default();
+        for service in world.privates.list().namespace(namespace).controlled_by(object) {
+            if private.as_deref() == Some(service.name()) {
+                continue;
+            }
+            let note = service.annotation(desired::TARGET).ok().flatten();
+            if let Some((resource, name)) = note.and_then(|note| desired::noted_target(&note)) {
+                given.target(resource, name);
+            }
+        }
+        for slice in world.slices.list().namespace(namespace).controlled_by(object) {
+            if let Some(service) = slice.labels().get(SERVICE_NAME).filter(|service| Some(&**service) != but)
+            {
+                given.service(service);
+            }
+        }
+        given
+    }
+
+    /// Adds what the spec names, if there is such a kind.
+    pub(super) async fn give_named(
+        &self,
+        given: &mut Given,
+        request: &Request,
+        spec: &ElastiServiceSpec,
+    ) -> Result<(), ScaleError> {
+        given.service(&spec.service);
+        let reference = &spec.scale_target_ref;
+        let resource = match self.inner.ops.resource_of(request, reference) {
+            Some(resource) => resource,
+            None => match self.resolve(reference).await {
+                Ok(resource) => resource,
+                Err(ResolveError::NotFound(missing)) if missing.unreadable.is_empty() => return Ok(()),
+                Err(ResolveError::NotWatchable { .. }) => return Ok(()),
+                Err(error) => {
+                    let tried = format!("look up {reference}");
+                    return Err(ScaleError::Failed { tried, why: error.to_string(), source: None });
+                }
+            },
+        };
+        given.target(resource, reference.name.clone());
+        Ok(())
+    }
+
+    /// Wakes what sleeps. Whether nothing is left to wait for. All of it is tried, whatever fails.
+    pub(super) async fn give_back(
+        &self,
+        object: &Object<ElastiService>,
+        given: &Given,
+        wake_to: i32,
+    ) -> Result<bool, ScaleError> {
+        let Inner { scaler, world, recorder, .. } = &*self.inner;
+        let namespace = object.namespace();
+        let (mut failed, mut woken, mut there) = (None, false, false);
+        for (resource, name) in &given.targets {
+            match scaler.wake_if_asleep(resource, namespace, name, wake_to).await {
+                Ok(scaled) => {
+                    there = true;
+                    if scaled.before == 0 {
+                        woken = true;
+                        let words =
+                            format!("{name} was woken to {}: it is not looked after any more", scaled.now);
+                        recorder.normal(object, "SuccessToScale", "RestoreTarget", words);
+                    }
+                }
+                // Nothing is left to be woken, and nobody will answer.
+                Err(ScaleError::NotFound { .. }) => {}
+                Err(error) => {
+                    // What passes is waited for; what does not is told when nothing else is left.
+                    if error.is_transient() || failed.is_none() {
+                        failed = Some(error);
+                    }
+                }
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if woken {
+            // Endpoints that are known now are those of before.
+            return Ok(false);
+        }
+        if !there {
+            return Ok(true);
+        }
+        for service in &given.services {
+            if world.is_live() && world.is_answered(namespace, service) {
+                continue;
+            }
+            // Without a Service, nobody asks. Where that cannot be told, it is waited.
+            if !matches!(world.read::<Service>(namespace, service).await, Ok(None)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
