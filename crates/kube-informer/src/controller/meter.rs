@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use super::metrics::Series;
 use crate::workqueue;
 
-/// Counts what workers do, for those who have their own; from [`Metrics::meter`]. A clone counts in the same place.
+/// Counts what workers do, for those who have their own; from [`Metrics::meter`](super::Metrics::meter). A clone counts in
+/// the same place.
 ///
 /// ```
 /// # use kube_informer::controller::Metrics;
