@@ -9,9 +9,10 @@
 //!   endpoint of its own; otherwise to the resolver (`proxy`). Whatever is there at the beginning, after a restart, or
 //!   after an operator before this one: it is looked at, and brought to that.
 //! - **Nothing is left behind.** What was made for a Service that the spec no longer names is deleted; a target that the
-//!   spec no longer names, and that sleeps, is woken when the new one is known. When an ElastiService is deleted, its target is woken, and the redirect
-//!   stays until the pods answer, or [too long](OperatorSettings::restore_deadline); then, when requests that were kept had
-//!   their [time](OperatorSettings::linger), all that was made for it is deleted. The objects are owned by it in any case.
+//!   spec no longer names, and that sleeps, is woken when the new one is known. When an ElastiService is deleted, its target
+//!   is woken, and the redirect stays until the pods answer, or [too long](OperatorSettings::restore_deadline); then, when
+//!   requests that were kept had their [time](OperatorSettings::linger), all that was made for it is deleted. The objects are
+//!   owned by it in any case.
 //! - **What cannot be done is said,** in conditions and events of that ElastiService, with what to do. Others go on. Nothing
 //!   is written where nothing differs, and no status says what was not done. `Ready` says whether all is done;
 //!   `TargetFound`, `ServiceFound` and `Redirected` what is; `NotActedOn` what is asked for and not done by this version.
@@ -43,12 +44,14 @@ mod desired;
 
 // What is said.
 mod report;
+mod saying;
 
 // What is seen, and written.
 mod world;
 
 // What is done.
 mod finalize;
+mod letting_go;
 mod observe;
 mod patience;
 mod reconcile;

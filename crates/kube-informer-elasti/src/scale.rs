@@ -5,7 +5,8 @@
 //! - [`up`](Scaler::up) never takes replicas away, and never leads to zero. Only [`down_to_zero`](Scaler::down_to_zero) does.
 //! - A write is by version: where others have changed the target since it was read, it is read and compared again, a bounded
 //!   number of times. So nobody's write is undone by one that knew nothing of it.
-//! - Nothing takes longer than ten seconds, or than is [said](Scaler::patience). Errors say what was tried, what the server said, and what to do.
+//! - Nothing takes longer than ten seconds, or than is [said](Scaler::patience). Errors say what was tried, what the server
+//!   said, and what to do.
 
 use std::fmt;
 use std::time::Duration;
@@ -92,15 +93,7 @@ impl Scaler {
         to: i32,
     ) -> Result<Scaled, ScaleError> {
         let target = Target::new(format_args!("scale up to {to}"), resource, namespace, name);
-        if to < 1 {
-            return Err(ScaleError::Refused { tried: target.tried, to });
-        }
-        let scaled = self.change(&target, &|now| (now < to).then_some(to)).await;
-        match scaled {
-            // What says nothing about its replicas has one: it is not asleep.
-            Err(ScaleError::Unset { .. }) if to == 1 => Ok(Scaled { before: 1, now: 1, written: None }),
-            scaled => scaled,
-        }
+        self.raise(&target, to, &|now| (now < to).then_some(to)).await
     }
 
     /// Wakes a target that sleeps, in one write; one that has any replicas stays as it is.
@@ -116,14 +109,7 @@ impl Scaler {
         to: i32,
     ) -> Result<Scaled, ScaleError> {
         let target = Target::new(format_args!("wake to {to}"), resource, namespace, name);
-        if to < 1 {
-            return Err(ScaleError::Refused { tried: target.tried, to });
-        }
-        match self.change(&target, &|now| (now == 0).then_some(to)).await {
-            // What says nothing about its replicas has one: it is not asleep.
-            Err(ScaleError::Unset { .. }) => Ok(Scaled { before: 1, now: 1, written: None }),
-            scaled => scaled,
-        }
+        self.raise(&target, to, &|now| (now == 0).then_some(to)).await
     }
 
     /// Puts a target to sleep: no replica of it is wanted any more.
@@ -139,6 +125,19 @@ impl Scaler {
     ) -> Result<Scaled, ScaleError> {
         let target = Target::new("scale down to zero", resource, namespace, name);
         self.change(&target, &|now| (now != 0).then_some(0)).await
+    }
+
+    async fn raise(&self, target: &Target<'_>, to: i32, change: Change<'_>) -> Result<Scaled, ScaleError> {
+        if to < 1 {
+            return Err(ScaleError::Refused { tried: target.tried.clone(), to });
+        }
+        match self.change(target, change).await {
+            // What says nothing about its replicas has one: that may be enough.
+            Err(ScaleError::Unset { .. }) if change(1).is_none() => {
+                Ok(Scaled { before: 1, now: 1, written: None })
+            }
+            scaled => scaled,
+        }
     }
 
     async fn change(&self, target: &Target<'_>, change: Change<'_>) -> Result<Scaled, ScaleError> {

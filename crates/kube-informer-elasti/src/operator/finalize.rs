@@ -12,7 +12,7 @@ use kube_informer::controller::{Action, BoxError, Context, Request};
 use kube_informer::object::Object;
 
 use super::holds::Redirect;
-use super::reconcile::status_of;
+use super::saying::status_of;
 use super::world::{self, WorldError};
 use super::{Inner, Operator};
 use crate::api::{ElastiService, ElastiServiceSpec, Mode};

@@ -4,26 +4,22 @@
 //! slices, where requests are redirected; then what is not wanted any more is deleted; then the status. Each step can fail,
 //! and is tried again with all before it: a step that is done costs nothing.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube_informer::controller::{Action, BoxError, Context, Reconciler, Request};
 use kube_informer::object::Object;
-use kube_informer::write::{Finalizer, Status, WriteError};
-use serde_json::Value;
+use kube_informer::write::Finalizer;
 
 use super::desired::{self, Owner};
-use super::finalize::LOOK;
 use super::holds::Redirect;
 use super::report::{READY, REDIRECTED, Report};
 use super::world::{self, WorldError};
 use super::{Inner, NAME, Operator};
-use crate::api::{ElastiService, ElastiServiceSpec, ElastiServiceStatus, FINALIZER, Mode};
+use crate::api::{ElastiService, ElastiServiceSpec, FINALIZER, Mode};
 use crate::directory::Standing;
 use crate::names;
 use crate::ops_informer::TargetState;
-use crate::scale::ScaleError;
 
 impl Reconciler<ElastiService> for Operator {
     async fn reconcile(&self, context: Context<ElastiService>) -> Result<Action, BoxError> {
@@ -83,8 +79,8 @@ impl Reconciler<ElastiService> for Operator {
 
 /// One ElastiService that is looked at.
 pub(super) struct One<'a> {
-    operator: &'a Operator,
-    context: &'a Context<ElastiService>,
+    pub(super) operator: &'a Operator,
+    pub(super) context: &'a Context<ElastiService>,
     pub(super) object: &'a Object<ElastiService>,
     pub(super) elasti: Arc<ElastiService>,
     /// Whether it is to be redirected whatever its pods say. Asked once, so that one reconcile does one thing.
@@ -313,218 +309,10 @@ impl One<'_> {
             }
         }
     }
-
-    /// Nothing can be switched. What leads to the resolver leads to where it is now, all the same; it goes where others
-    /// answer; and what was made for a Service that is not named any more is given back.
-    async fn keep_up(&self, is_awake: bool, report: &mut Report) -> Result<Option<Action>, WorldError> {
-        let world = &self.inner().world;
-        let (namespace, service) = (self.object.namespace(), self.spec().service.as_str());
-        let former = self.operator.given(self.object, Some(service));
-        let mut is_over = false;
-        if !former.targets.is_empty() {
-            match self.operator.give_back(self.object, &former, self.spec().wake_to()).await {
-                Ok(over) => is_over = over,
-                Err(error) => tracing::warn!(elasti = %self.request(), %error, "a former target may sleep"),
-            }
-        }
-        let is_answered = is_awake && world.is_live() && world.is_answered(namespace, service);
-        let resolver = world.resolver();
-        for slice in world.slices.list().namespace(namespace).controlled_by(self.object) {
-            let is_current = desired::is_to_resolver(slice.name(), service);
-            if is_current && is_answered || !is_current && is_over {
-                world.remove_cached(&slice).await?;
-                continue;
-            }
-            let Some(known) = world.slice(namespace, slice.name()) else { continue };
-            if let Ok(view) = known.view() {
-                let wanted = desired::refreshed(&view, &resolver);
-                world::wrote(self.context, world.put(Some(&known), &wanted).await?);
-            }
-        }
-        let was_proxy = status_of(self.object).mode.as_deref() == Some(Mode::Proxy.as_str());
-        if is_answered && was_proxy {
-            report.mode = Some(Mode::Serve);
-        }
-        let waits = !former.services.is_empty() && !is_over;
-        Ok(waits.then(|| Action::requeue_after(LOOK)))
-    }
-
-    /// A target that the spec named before, and that sleeps because of us, is woken: nobody else will do it. What the server
-    /// says counts: it may have been put to sleep a moment ago.
-    async fn wake_former_target(&self, note: &str) -> Result<(), WorldError> {
-        let Inner { world, scaler, recorder, .. } = self.inner();
-        let namespace = self.object.namespace();
-        for private in world.privates.list().namespace(namespace).controlled_by(self.object) {
-            let Some(former) = private.annotation(desired::TARGET).ok().flatten() else { continue };
-            let Some((resource, name)) = desired::noted_target(&former).filter(|_| former != note) else {
-                continue;
-            };
-            match scaler.wake_if_asleep(&resource, namespace, &name, self.spec().wake_to()).await {
-                Ok(scaled) if scaled.before == 0 => {
-                    let note =
-                        format!("{name} was woken: it is not the target any more, and nobody else would");
-                    recorder.normal(self.object, "SuccessToScale", "RestoreTarget", note);
-                }
-                Ok(_) | Err(ScaleError::NotFound { .. }) => {}
-                // The note stays until it is done.
-                Err(source) if source.is_transient() => return Err(WorldError::Asleep { name, source }),
-                // It is not ours any more: what cannot be done is said, and nothing waits for it.
-                Err(error) => {
-                    let note = format!("{name} is not the target any more, and may still sleep: {error}");
-                    recorder.warning(self.object, error.reason(), "RestoreTarget", note);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Nothing is done for it: what was done is taken back, as at its end. What an older one takes over stays.
-    async fn let_go(&self, older: Option<&Request>) -> Result<Action, WorldError> {
-        let Inner {
-            world, ops, manager, settings, watched, unanswered, leaving, lingering, recorder, ..
-        } = self.inner();
-        let (request, namespace) = (self.request(), self.object.namespace());
-        let kept = older.map(|_| self.spec().service.as_str());
-        let mut given = self.operator.given(self.object, kept);
-        let heir = older.and_then(|older| world.elastis.get(older.namespace(), older.name()));
-        let heir = heir.and_then(|heir| heir.view().ok());
-        if let Some((resource, name)) = ops.followed(request)
-            && heir.is_none_or(|heir| heir.spec.scale_target_ref.name != name)
-        {
-            given.target(resource, name);
-        }
-        let mut slices: Vec<_> =
-            world.slices.list().namespace(namespace).controlled_by(self.object).into_iter().collect();
-        slices.retain(|slice| kept.is_none_or(|service| !desired::is_to_resolver(slice.name(), service)));
-        if !given.targets.is_empty() && !lingering.is_on(request) {
-            let left = leaving.left(request, settings.restore_deadline);
-            let is_restored = match self.operator.give_back(self.object, &given, self.spec().wake_to()).await
-            {
-                Ok(is_restored) => is_restored,
-                Err(error) if left.is_some() && error.is_transient() => false,
-                Err(error) => {
-                    let words =
-                        format!("its target may still sleep, and is not looked after any more: {error}");
-                    recorder.warning(self.object, error.reason(), "RestoreTarget", words);
-                    true
-                }
-            };
-            if let Some(left) = left.filter(|_| !is_restored) {
-                return Ok(Action::requeue_after(left.min(LOOK)));
-            }
-        }
-        for slice in &slices {
-            world.remove_cached(slice).await?;
-        }
-        if !slices.is_empty() || lingering.is_on(request) {
-            // What the resolver keeps still goes through the private Service.
-            if let Some(left) = lingering.left(request, settings.linger) {
-                return Ok(Action::requeue_after(left));
-            }
-        }
-        ops.unfollow(request).await;
-        watched.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
-        manager.stop_for_owner(super::owner(request)).await;
-        unanswered.over(request);
-        let private = kept.map(names::private_service);
-        let names = kept.map(desired::slice_names).map(Vec::from).unwrap_or_default();
-        world.sweep(self.object, private.as_deref(), &names).await?;
-        leaving.over(request);
-        lingering.over(request);
-        Ok(Action::done())
-    }
 }
 
 impl Operator {
     pub(super) fn finalizer(&self) -> Finalizer {
         Finalizer::of::<ElastiService>(self.inner.factory.client(), FINALIZER).manager(NAME)
     }
-
-    /// It is gone: so is everything that is known of it.
-    pub(super) async fn forget(&self, request: &Request) {
-        let Inner { directory, ops, manager, watched, unanswered, leaving, lingering, .. } = &*self.inner;
-        directory.remove(request);
-        ops.unfollow(request).await;
-        watched.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
-        manager.stop_for_owner(super::owner(request)).await;
-        unanswered.over(request);
-        leaving.over(request);
-        lingering.over(request);
-    }
-
-    /// Says what only people can help with, and tries it again later. Everything else is tried again at once.
-    async fn complain(
-        &self,
-        context: &Context<ElastiService>,
-        object: &Object<ElastiService>,
-        error: BoxError,
-    ) -> Result<Action, BoxError> {
-        let (reason, words) = if let Some(error) = error.downcast_ref::<WorldError>()
-            && error.is_for_people()
-        {
-            (error.reason(), error.words())
-        } else if let Some(WriteError::Failed { source, .. }) = error.downcast_ref()
-            && let kube_client::Error::Api(status) = &**source
-        {
-            match status.code {
-                401 | 403 => (
-                    "Forbidden",
-                    format!(
-                        "{error}; allow the operator's ServiceAccount to patch elastiservices and their status"
-                    ),
-                ),
-                400 | 422 => (
-                    "Rejected",
-                    format!(
-                        "{error}; write it as the definition of ElastiServices says, or look at what checks writes"
-                    ),
-                ),
-                _ => return Err(error),
-            }
-        } else {
-            return Err(error);
-        };
-        let mut report = Report::default();
-        report.wrong(READY, reason, words.clone());
-        // What cannot be written there either is told all the same.
-        if self.say(context, object, report).await.is_err() {
-            self.inner.recorder.warning(object, reason, READY, words);
-        }
-        Ok(Action::requeue_after(self.inner.settings.retry))
-    }
-
-    /// Writes the status, where it differs, and tells people what is new.
-    pub(super) async fn say(
-        &self,
-        context: &Context<ElastiService>,
-        object: &Object<ElastiService>,
-        report: Report,
-    ) -> Result<(), BoxError> {
-        let (status, news) = report.follow(&status_of(object), object.generation(), Timestamp::now());
-        let mut patch = serde_json::to_value(&status)?;
-        if let Value::Object(patch) = &mut patch {
-            // Others write it.
-            patch.remove("lastScaledUpTime");
-        }
-        let writer = Status::of::<ElastiService>(self.inner.factory.client()).manager(NAME);
-        match writer.patch(object, &patch).await {
-            Ok(written) => _ = world::wrote(context, written),
-            Err(error) if error.is_gone() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        }
-        for each in news {
-            let (reason, words) = (each.reason.as_str(), each.words);
-            if each.warning {
-                self.inner.recorder.warning(object, reason, each.action, words);
-            } else {
-                self.inner.recorder.normal(object, reason, each.action, words);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The status as the cache has it. What somebody else has written there, and cannot be read, is written anew.
-pub(super) fn status_of(object: &Object<ElastiService>) -> ElastiServiceStatus {
-    object.pointer::<ElastiServiceStatus>("/status").ok().flatten().unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use kube_informer::controller::Request;
 use kube_informer_elasti::api::Mode;
 use kube_informer_testbed::eventually::eventually;
-use kube_informer_testbed::proxy::{Answer, Match};
+use kube_informer_testbed::proxy::{Answer, Fault, Match, Proxy};
 
 use crate::harness::{Ops, Place, SOON, deployment, on_both};
 
@@ -30,6 +30,13 @@ async fn stale(ops: &Ops, owner: &Request, what: Option<&str>) {
     eventually(&format!("stale: {what:?}"), SOON, found).await;
 }
 
+/// Watches of this break, and are not opened again until the fault is removed.
+async fn cut_off(proxy: &Proxy, what: impl Fn() -> Match) -> Fault {
+    let fault = proxy.on(what()).answer(Answer::internal_error());
+    proxy.cut_open(what()).await;
+    fault
+}
+
 async fn old_pods_do_not_answer(place: Place) -> Result<()> {
     place.workload("deployments", "web", 1, 1).await?;
     place.pod("web-1", "web", true).await?;
@@ -38,8 +45,7 @@ async fn old_pods_do_not_answer(place: Place) -> Result<()> {
     ops.follow(&owner, &deployment("web")).await?;
     ops.decides(&owner, Mode::Serve, "ready").await;
     let pods = || Match::any().path_contains("/pods");
-    let fault = proxy.on(pods()).answer(Answer::internal_error());
-    proxy.cut_open(pods()).await;
+    let fault = cut_off(&proxy, pods).await;
     stale(&ops, &owner, Some("its pods")).await;
     assert_eq!(ops.state(&owner).unwrap().decision, Mode::Serve, "it stays as it was");
     // It is put to sleep, and woken again. Its pod is gone since, which is not known here.
@@ -95,8 +101,7 @@ async fn an_old_target_does_not_take_them_away(place: Place) -> Result<()> {
     ops.follow(&owner, &deployment("web")).await?;
     ops.decides(&owner, Mode::Proxy, "the target is to have no replicas").await;
     let targets = || Match::any().path_contains("/deployments");
-    let fault = proxy.on(targets()).answer(Answer::internal_error());
-    proxy.cut_open(targets()).await;
+    let fault = cut_off(&proxy, targets).await;
     stale(&ops, &owner, Some("the target")).await;
     place.ready("web-1", true).await?;
     place.replicas("web", 1, 1).await?;
@@ -109,8 +114,7 @@ async fn an_old_target_does_not_take_them_away(place: Place) -> Result<()> {
     fault.remove();
     ops.decides(&owner, Mode::Serve, "1 pod is ready").await;
     // That nobody is ready counts, whatever the target says.
-    let fault = proxy.on(targets()).answer(Answer::internal_error());
-    proxy.cut_open(targets()).await;
+    let fault = cut_off(&proxy, targets).await;
     stale(&ops, &owner, Some("the target")).await;
     place.ready("web-1", false).await?;
     ops.decides(&owner, Mode::Proxy, "no pod with app=web is ready").await;

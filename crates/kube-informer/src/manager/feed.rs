@@ -8,8 +8,8 @@
 //! - has not been live for longer than the grace, while the server answers or the connection breaks again and again: a new
 //!   informer lists anew, without whatever the old one was stuck with.
 //!
-//! Until then it is followed, and where it recovers, it stays. An informer that others use, too, is not taken away from them. While a new one begins, what was seen last stays; what it
-//! knows is told once it knows as much as was seen before.
+//! Until then it is followed, and where it recovers, it stays. An informer that others use, too, is not taken away from them.
+//! While a new one begins, what was seen last stays; what it knows is told once it knows as much as was seen before.
 //!
 //! What is seen is read from the cache, which is ahead of what is told of it. So every change is told, also that of an object
 //! which comes and goes: it may have been seen meanwhile. Where that is too much, everything is looked at.

@@ -51,16 +51,25 @@ fn add(callers: &Callers, call: impl FnMut() + Send + 'static) -> Arc<Bell> {
     bell
 }
 
+/// Some closures that tell the same channel something.
+fn add_some<T: Send + 'static>(
+    callers: &Callers,
+    count: usize,
+    told: &mpsc::Sender<T>,
+    what: fn() -> T,
+) -> Vec<Arc<Bell>> {
+    let one = |_| {
+        let told = told.clone();
+        add(callers, move || told.send(what()).unwrap())
+    };
+    (0..count).map(one).collect()
+}
+
 #[tokio::test]
 async fn closures_that_return_at_once_share_a_thread() {
     let callers = Callers::within(PATIENT, Handle::current());
     let (told, hear) = mpsc::channel::<ThreadId>();
-    let bells: Vec<_> = (0..10)
-        .map(|_| {
-            let told = told.clone();
-            add(&callers, move || told.send(std::thread::current().id()).unwrap())
-        })
-        .collect();
+    let bells = add_some(&callers, 10, &told, || std::thread::current().id());
     let mut threads = HashSet::new();
     for _ in 0..100 {
         bells.iter().for_each(|bell| bell.ring());
@@ -83,12 +92,7 @@ async fn one_that_blocks_holds_up_nobody() {
             gate.recv().unwrap();
         })
     };
-    let others: Vec<_> = (0..5)
-        .map(|_| {
-            let told = told.clone();
-            add(&callers, move || told.send("other").unwrap())
-        })
-        .collect();
+    let others = add_some(&callers, 5, &told, || "other");
     stuck.ring();
     assert_eq!(hear.recv().unwrap(), "in");
     for _ in 0..3 {
@@ -172,12 +176,7 @@ async fn closures_are_called_after_all_threads_were_idle_and_ended() {
     let limits = Limits { idle, stuck, ..PATIENT };
     let callers = Callers::within(limits, Handle::current());
     let (told, hear) = mpsc::channel();
-    let bells: Vec<_> = (0..3)
-        .map(|_| {
-            let told = told.clone();
-            add(&callers, move || told.send(()).unwrap())
-        })
-        .collect();
+    let bells = add_some(&callers, 3, &told, || ());
     for _ in 0..300 {
         for bell in &bells {
             bell.ring();
@@ -232,12 +231,7 @@ async fn slow_ones_do_not_wait_for_each_other_while_a_quick_one_hangs() {
 async fn no_thread_is_left_without_a_closure() {
     let callers = Callers::within(PATIENT, Handle::current());
     let (told, hear) = mpsc::channel();
-    let bells: Vec<_> = (0..3)
-        .map(|_| {
-            let told = told.clone();
-            add(&callers, move || told.send(()).unwrap())
-        })
-        .collect();
+    let bells = add_some(&callers, 3, &told, || ());
     drop(told);
     bells.iter().for_each(|bell| bell.ring());
     assert_eq!(hear.iter().take(3).count(), 3);
