@@ -29,6 +29,7 @@ use crate::resource::Resource;
 mod client;
 mod line;
 mod source;
+mod straight;
 
 // One request.
 mod body;
@@ -72,7 +73,7 @@ enum Origin {
     Client,
     Config(Box<Config>),
     Source {
-        source: Source,
+        source: Box<Source>,
         /// The server that it led to: credentials are read anew, but never for another cluster.
         server: http::Uri,
     },
@@ -102,7 +103,7 @@ impl Connection {
     pub(crate) async fn from_source(source: Source) -> Result<Self, ConnectError> {
         let (config, source) = source.load().await?;
         let server = config.cluster_url.clone();
-        Ok(Self::of(client::build(config).await?, Origin::Source { source, server }))
+        Ok(Self::of(client::build(config).await?, Origin::Source { source: Box::new(source), server }))
     }
 
     fn of(client: Client, origin: Origin) -> Self {
@@ -119,6 +120,15 @@ impl Connection {
     /// read anew.
     pub(crate) fn client(&self) -> Client {
         self.current().1
+    }
+
+    /// Where the server is; `None` where somebody's own client knows it.
+    pub(crate) fn server(&self) -> Option<&http::Uri> {
+        match &self.shared.origin {
+            Origin::Client => None,
+            Origin::Config(config) => Some(&config.cluster_url),
+            Origin::Source { server, .. } => Some(server),
+        }
     }
 
     fn current(&self) -> (u64, Client) {

@@ -205,6 +205,13 @@ impl Factory {
         self.inner.connection.client()
     }
 
+    /// The server's address, for messages: `https://10.0.0.1:6443`. `None` where only the client that was given knows it.
+    #[must_use]
+    pub fn server(&self) -> Option<String> {
+        let server = self.inner.connection.server()?.to_string();
+        Some(server.trim_end_matches('/').to_owned())
+    }
+
     /// The resource that is named as for `kubectl`.
     ///
     /// # Errors

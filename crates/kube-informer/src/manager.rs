@@ -103,7 +103,7 @@ mod metrics;
 
 pub use error::AddError;
 pub use key::{KeyParams, Owner};
-pub use metrics::Metrics;
+pub use metrics::{ManagerStats, Metrics};
 pub use request::{RequestWatch, WatchEvent, WatchHandler};
 pub use requests::Owners;
 pub use watch::{Watch, WatchInfo, WatchState};
@@ -152,6 +152,8 @@ struct Inner {
     /// So many may ask the server at a time whether an object is there.
     asking: Semaphore,
     adds: metrics::Adds,
+    /// What was counted of all resources.
+    total: metrics::Series,
 }
 
 #[derive(Default)]
@@ -177,6 +179,7 @@ impl Manager {
             ending: tokio::sync::Mutex::default(),
             asking: Semaphore::new(8),
             adds: metrics::Adds::default(),
+            total: metrics::Series::default(),
         });
         Self { _handle: Arc::new(Handle(Arc::clone(&inner))), inner }
     }
@@ -243,6 +246,12 @@ impl Manager {
     /// As [`requests`](Self::requests), with the owners of one [kind](Owner::kind) alone.
     pub fn requests_of_kind(&self, kind: impl Into<String>) -> Owners {
         self.inner.read(Some(kind.into()))
+    }
+
+    /// What it has done since it was made.
+    #[must_use]
+    pub fn stats(&self) -> ManagerStats {
+        self.inner.stats()
     }
 
     /// Stops everything, and waits for it: calls of handlers may take so long, and are dropped where they wait then. Nothing

@@ -1,20 +1,17 @@
 //! Clients whose connections suit watches.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::Request;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube_client::client::{Body, ClientBuilder, ConfigExt};
+use kube_client::client::{ClientBuilder, ConfigExt};
 use kube_client::{Client, Config};
-use tower_service::Service;
 
 use super::ConnectError;
 use super::line::Lines;
+use super::straight::Straight;
 use crate::reflector::LONGEST_WATCH;
 
 /// A peer that is gone without a word is found after this and some intervals.
@@ -79,38 +76,15 @@ fn build_now(config: Config) -> Result<Client, kube_client::Error> {
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_write_timeout(config.write_timeout);
 
-    let client = legacy::Client::builder(TokioExecutor::new())
+    let pooled = legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(UNUSED)
-        .build(connector);
+        .build(connector.clone());
+    let service = Straight::new(pooled, connector);
     let namespace = config.default_namespace.clone();
-    let builder = ClientBuilder::new(Boxed(client), namespace).with_layer(&config.extra_headers_layer()?);
+    let builder = ClientBuilder::new(service, namespace).with_layer(&config.extra_headers_layer()?);
     Ok(match config.auth_layer()? {
         Some(auth) => builder.with_layer(&auth).with_layer(&config.base_uri_layer()).build(),
         None => builder.with_layer(&config.base_uri_layer()).build(),
     })
-}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// A service whose errors are boxed, as the layers above it want them.
-#[derive(Clone)]
-struct Boxed<S>(S);
-
-impl<S> Service<Request<Body>> for Boxed<S>
-where
-    S: Service<Request<Body>, Error: Into<BoxError>, Future: Send + 'static>,
-{
-    type Response = S::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let response = self.0.call(request);
-        Box::pin(async move { response.await.map_err(Into::into) })
-    }
 }

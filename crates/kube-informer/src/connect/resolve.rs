@@ -4,6 +4,7 @@
 //! `deployments.apps`, `Deployment.v1.apps`. Plural and singular names come before short ones, those before kinds; where
 //! several groups have a name, the one that the server puts first; a group may be written as its beginning.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -114,6 +115,22 @@ impl Catalog {
     pub fn resolve(&self, name: &str) -> Result<Resource, ResolveError> {
         find(&self.discovery, name)
     }
+
+    /// Everything that can be kept up to date, in the server's order; each in the version that the server prefers, or the
+    /// first that has it.
+    #[must_use]
+    pub fn resources(&self) -> Vec<Resource> {
+        let mut all = Vec::new();
+        for group in &self.discovery.groups {
+            let mut known = BTreeSet::new();
+            for version in &group.versions {
+                let watchable = version.resources.iter().filter(|served| served.is_watchable());
+                let new = watchable.filter(|served| known.insert(&served.plural));
+                all.extend(new.map(|served| resource(group, &version.name, served)));
+            }
+        }
+        all
+    }
 }
 
 /// One way to read a name.
@@ -199,21 +216,24 @@ fn in_group(
             .map(|served| (version.name.as_str(), served))
     });
     let first = found.next()?;
-    let resource = |(version, served): (&str, &Served)| Resource {
+    let watchable = std::iter::once(first).chain(found).find(|(_, served)| served.is_watchable());
+    Some(match watchable {
+        Some((version, served)) => Ok(resource(group, version, served)),
+        None => Err(ResolveError::NotWatchable {
+            resource: resource(group, first.0, first.1).to_string(),
+            verbs: first.1.verbs.clone(),
+        }),
+    })
+}
+
+fn resource(group: &Group, version: &str, served: &Served) -> Resource {
+    Resource {
         group: group.name.clone(),
         version: version.to_owned(),
         plural: served.plural.clone(),
         kind: served.kind.clone(),
         namespaced: served.namespaced,
-    };
-    let watchable = std::iter::once(first).chain(found).find(|(_, served)| served.is_watchable());
-    Some(match watchable {
-        Some(found) => Ok(resource(found)),
-        None => Err(ResolveError::NotWatchable {
-            resource: resource(first).to_string(),
-            verbs: first.1.verbs.clone(),
-        }),
-    })
+    }
 }
 
 /// What may have been meant: the same word of another group, or a word that differs in few letters.

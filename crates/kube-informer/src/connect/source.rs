@@ -28,6 +28,14 @@ use kube_client::config::{
 pub struct Source {
     place: Place,
     context: Option<String>,
+    impersonate: Option<Impersonate>,
+}
+
+/// As whom one asks, in place of who one is.
+#[derive(Debug, Clone)]
+struct Impersonate {
+    user: String,
+    groups: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -108,25 +116,25 @@ impl Source {
     /// The cluster that this process runs in; where it runs in none, the kubeconfig.
     #[must_use]
     pub fn in_cluster_first() -> Self {
-        Self { place: Place::ClusterThenKubeconfig, context: None }
+        Self { place: Place::ClusterThenKubeconfig, ..Self::default() }
     }
 
     /// The cluster that this process runs in.
     #[must_use]
     pub fn in_cluster() -> Self {
-        Self { place: Place::Cluster(None), context: None }
+        Self { place: Place::Cluster(None), ..Self::default() }
     }
 
     /// The kubeconfig: the files that `KUBECONFIG` names, or the one in the home folder.
     #[must_use]
     pub fn kubeconfig() -> Self {
-        Self { place: Place::Kubeconfig, context: None }
+        Self { place: Place::Kubeconfig, ..Self::default() }
     }
 
     /// One kubeconfig file.
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { place: Place::File(path.into()), context: None }
+        Self { place: Place::File(path.into()), ..Self::default() }
     }
 
     /// A context of the kubeconfig. Without, it is the current one. Who asks for a context does not get the cluster that
@@ -141,18 +149,42 @@ impl Source {
         self
     }
 
+    /// Asks as another user, and as a member of these groups alone. The server must allow that. What the kubeconfig says
+    /// about it does not count then.
+    #[must_use]
+    pub fn impersonate<G: Into<String>>(
+        mut self,
+        user: impl Into<String>,
+        groups: impl IntoIterator<Item = G>,
+    ) -> Self {
+        let groups = groups.into_iter().map(Into::into).collect();
+        self.impersonate = Some(Impersonate { user: user.into(), groups });
+        self
+    }
+
     /// A pod's mount, wherever it is.
     #[cfg(test)]
     pub(super) fn mounted(in_cluster: InCluster) -> Self {
-        Self { place: Place::Cluster(Some(in_cluster)), context: None }
+        Self { place: Place::Cluster(Some(in_cluster)), ..Self::default() }
     }
 
     /// What it says now; and where exactly that was found, which does not change when somebody chooses another context
     /// for themselves.
     pub(super) async fn load(&self) -> Result<(Config, Self), ConnectError> {
+        let (mut config, found) = self.find().await?;
+        if let Some(Impersonate { user, groups }) = &self.impersonate {
+            let auth = &mut config.auth_info;
+            auth.impersonate = Some(user.clone());
+            auth.impersonate_groups = Some(groups.clone()).filter(|groups| !groups.is_empty());
+            (auth.impersonate_uid, auth.impersonate_user_extra) = (None, None);
+        }
+        Ok((config, Self { impersonate: self.impersonate.clone(), ..found }))
+    }
+
+    async fn find(&self) -> Result<(Config, Self), ConnectError> {
         let here = || async {
             let place = Place::Cluster(None);
-            Ok((InCluster::here()?.load().await?, Self { place, context: None }))
+            Ok((InCluster::here()?.load().await?, Self { place, ..Self::default() }))
         };
         match &self.place {
             Place::Kubeconfig => self.read(Place::Kubeconfig, Kubeconfig::read).await,
@@ -185,7 +217,7 @@ impl Source {
         let context = self.context.clone().or_else(|| kubeconfig.current_context.clone());
         let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(error)?;
-        Ok((config, Self { place, context }))
+        Ok((config, Self { place, context, impersonate: None }))
     }
 }
 

@@ -46,13 +46,25 @@ use crate::workqueue;
 #[derive(Clone, Default)]
 pub struct Metrics {
     queues: workqueue::Metrics,
+    /// Whether the queues are somebody else's to register.
+    shared: bool,
     named: Arc<Mutex<BTreeMap<String, Weak<Series>>>>,
 }
 
 impl Metrics {
-    /// Puts them into a registry. Once: a second time, everything would be there twice.
+    /// With queues that are counted beside those of others, such as a [manager](crate::manager::Metrics::queues), who
+    /// register them: each metric is in a registry once.
+    #[must_use]
+    pub fn sharing(queues: &workqueue::Metrics) -> Self {
+        Self { queues: queues.clone(), shared: true, named: Arc::default() }
+    }
+
+    /// Puts them into a registry; the queues, too, unless they are [shared](Self::sharing). Once: a second time, everything
+    /// would be there twice.
     pub fn register(&self, registry: &mut Registry) {
-        self.queues.register(registry);
+        if !self.shared {
+            self.queues.register(registry);
+        }
         registry.register_collector(Box::new(self.clone()));
     }
 
@@ -63,7 +75,9 @@ impl Metrics {
         Meter::new(self.queues.clone(), self.series(name), name)
     }
 
-    pub(super) fn queues(&self) -> &workqueue::Metrics {
+    /// Where its queues are counted, for [others](crate::manager::Metrics::sharing) that have queues, too.
+    #[must_use]
+    pub fn queues(&self) -> &workqueue::Metrics {
         &self.queues
     }
 

@@ -18,6 +18,9 @@ pub struct ServerVersion {
 }
 
 impl ServerVersion {
+    /// The release whose built-in kinds can be read in protobuf.
+    pub const SCHEMA: Self = Self { major: 1, minor: schema::MINOR };
+
     /// Reads the fields `major` and `minor` of `/version`. Some distributions write `37+`.
     ///
     /// ```

@@ -36,17 +36,42 @@ use crate::workqueue;
 #[derive(Clone, Default)]
 pub struct Metrics {
     queues: workqueue::Metrics,
+    /// Whether the queues are somebody else's to register.
+    shared: bool,
     managers: Arc<Mutex<Vec<Weak<Inner>>>>,
 }
 
 impl Metrics {
-    /// Puts them into a registry. Once: a second time, everything would be there twice.
+    /// With queues that are counted beside those of others, such as
+    /// [controllers](crate::controller::Metrics::queues), which register them: each metric is in a registry once.
+    ///
+    /// ```
+    /// use kube_informer::{controller, manager};
+    /// use prometheus_client::registry::Registry;
+    ///
+    /// let mut registry = Registry::default();
+    /// let controllers = controller::Metrics::default();
+    /// let managers = manager::Metrics::sharing(controllers.queues());
+    /// controllers.register(&mut registry);
+    /// managers.register(&mut registry);
+    /// ```
+    #[must_use]
+    pub fn sharing(queues: &workqueue::Metrics) -> Self {
+        Self { queues: queues.clone(), shared: true, managers: Arc::default() }
+    }
+
+    /// Puts them into a registry; the queues, too, unless they are [shared](Self::sharing). Once: a second time, everything
+    /// would be there twice.
     pub fn register(&self, registry: &mut Registry) {
-        self.queues.register(registry);
+        if !self.shared {
+            self.queues.register(registry);
+        }
         registry.register_collector(Box::new(self.clone()));
     }
 
-    pub(super) fn queues(&self) -> &workqueue::Metrics {
+    /// Where its queues are counted, for [others](crate::controller::Metrics::sharing) that have queues, too.
+    #[must_use]
+    pub fn queues(&self) -> &workqueue::Metrics {
         &self.queues
     }
 
@@ -67,6 +92,26 @@ pub(super) struct Series {
     pub(super) errors: Counter,
     pub(super) panics: Counter,
     pub(super) timeouts: Counter,
+}
+
+/// What a manager has done since it was made. Unlike its metrics, nothing of it goes with the watches that it is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ManagerStats {
+    /// Watches that were asked for, by result: `success`, or why not in one word.
+    pub adds: BTreeMap<&'static str, u64>,
+    /// Informers that were begun anew.
+    pub restarts: u64,
+    /// Calls of handlers, by result: `success`, `error`, `panic`, `timeout`. What did not happen is not there.
+    pub calls: BTreeMap<&'static str, u64>,
+}
+
+impl Series {
+    /// Calls of handlers, by result.
+    fn calls(&self) -> [(&'static str, &Counter); 4] {
+        let Self { handled, errors, panics, timeouts, .. } = self;
+        [("success", handled), ("error", errors), ("panic", panics), ("timeout", timeouts)]
+    }
 }
 
 /// How asking for watches ended.
@@ -96,6 +141,16 @@ struct Resource {
 }
 
 impl Inner {
+    pub(super) fn stats(&self) -> ManagerStats {
+        let adds = locked(&self.adds.0).iter().map(|(result, counter)| (*result, counter.get())).collect();
+        let calls = self.total.calls().map(|(result, counter)| (result, counter.get()));
+        ManagerStats {
+            adds,
+            restarts: self.total.restarts.get(),
+            calls: calls.into_iter().filter(|(_, count)| *count > 0).collect(),
+        }
+    }
+
     fn reading(&self) -> Reading {
         let state = self.lock();
         let mut resources: BTreeMap<String, Resource> = state
@@ -181,12 +236,10 @@ impl Collector for Metrics {
             "Calls of handlers, by result",
             MetricType::Counter,
             &|resource| {
-                let Series { handled, errors, panics, timeouts, .. } = &*resource.series;
                 let by = |(result, counter): (&'static str, &Counter)| -> (_, Box<dyn EncodeMetric>) {
                     (vec![("result", result)], Box::new(counter.clone()))
                 };
-                let all = [("success", handled), ("error", errors), ("panic", panics), ("timeout", timeouts)];
-                all.into_iter().map(by).collect()
+                resource.series.calls().into_iter().map(by).collect()
             },
         )?;
         let mut adds = encoder.encode_descriptor(

@@ -155,6 +155,7 @@ impl Inner {
         if let Some((series, _)) = state.series.get(&feed.group.resource.to_string()) {
             series.restarts.inc();
         }
+        self.total.restarts.inc();
     }
 
     /// What is known of its object already is told to a watch that is new.

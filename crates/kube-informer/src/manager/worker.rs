@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::Instrument;
@@ -19,6 +20,7 @@ use tracing::Instrument;
 use super::Inner;
 use super::entry::{Entry, Life};
 use super::key::KeyParams;
+use super::metrics::Series;
 use super::request::{Handles, WatchEvent};
 use crate::controller::action::describe;
 use crate::workqueue::Item;
@@ -82,10 +84,13 @@ impl Inner {
             outcome = HERE.scope(Arc::clone(&entry.key), called) => outcome,
         };
         let _in = span.enter();
-        let series = &entry.series;
+        let count = |counter: fn(&Series) -> &Counter| {
+            counter(&entry.series).inc();
+            counter(&self.total).inc();
+        };
         let error = match outcome {
             Ok(()) => {
-                series.handled.inc();
+                count(|series| &series.handled);
                 entry.failures.store(0, Ordering::Relaxed);
                 item.forget();
                 let mut story = entry.story();
@@ -96,15 +101,15 @@ impl Inner {
                 return;
             }
             Err(Failure::Error(error)) => {
-                series.errors.inc();
+                count(|series| &series.errors);
                 error
             }
             Err(Failure::Panic(text)) => {
-                series.panics.inc();
+                count(|series| &series.panics);
                 format!("it panicked: {text}")
             }
             Err(Failure::Timeout(after)) => {
-                series.timeouts.inc();
+                count(|series| &series.timeouts);
                 format!("it took longer than {after:?} and was dropped")
             }
         };

@@ -75,6 +75,18 @@ fn found(name: &str) -> String {
 }
 
 #[test]
+fn a_catalog_lists_what_can_be_watched_in_the_version_that_has_it() {
+    let catalog = Catalog { discovery: Arc::new(discovery()) };
+    let all: Vec<String> = catalog.resources().iter().map(ToString::to_string).collect();
+    for name in
+        ["pods", "events", "deployments.v1.apps", "events.v1.events.k8s.io", "crontabs.v1.stable.example.com"]
+    {
+        assert_eq!(all.iter().filter(|each| *each == name).count(), 1, "{name} in {all:?}");
+    }
+    assert!(!all.iter().any(|each| each == "bindings"), "{all:?}");
+}
+
+#[test]
 fn plural_singular_short_name_and_kind_are_the_same() {
     for name in ["deploy", "deployments", "deployment", "Deployment", "DEPLOYMENTS", "Deploy"] {
         assert_eq!(found(name), "/apis/apps/v1 deployments", "{name}");

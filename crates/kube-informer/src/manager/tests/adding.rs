@@ -318,3 +318,54 @@ async fn no_series_is_there_twice() {
     assert!(page.contains(r#"informers{manager="manager",resource="pods",of="object",state="#), "{page}");
     assert!(page.contains(r#"watches{manager="manager-2",resource="pods"} 1"#), "{page}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_with_controllers_beside_has_each_metric_once() {
+    let controllers = crate::controller::Metrics::default();
+    let managers = Metrics::sharing(controllers.queues());
+    let manager = manager().metrics(&managers).started();
+    let meter = controllers.meter("reconciles");
+    let queue = WorkQueue::<u32>::new(
+        crate::workqueue::Settings::default().metrics(controllers.queues(), "reconciles"),
+    );
+    let add = adding(&manager, pod("a"));
+    manager.one("a").await.list(&[("a", 1)], 1);
+    add.await.unwrap().unwrap();
+    let families = |register: &dyn Fn(&mut prometheus_client::registry::Registry)| {
+        let (mut registry, mut page) = (prometheus_client::registry::Registry::default(), String::new());
+        register(&mut registry);
+        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+        let mut families = std::collections::BTreeMap::<String, usize>::new();
+        for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            *families.entry(line.to_owned()).or_default() += 1;
+        }
+        (families, page)
+    };
+    let (both, page) = families(&|registry| {
+        controllers.register(registry);
+        managers.register(registry);
+    });
+    assert!(both.values().all(|count| *count == 1), "{both:#?}");
+    for family in [
+        "workqueue_depth gauge",
+        "kube_informer_manager_watches gauge",
+        "controller_runtime_reconcile counter",
+    ] {
+        assert!(both.contains_key(family), "{family} in {both:#?}");
+    }
+    // Each by its name.
+    for name in ["manager", "reconciles"] {
+        assert!(page.contains(&format!("workqueue_depth{{name=\"{name}\"}} ")), "{name} in {page}");
+    }
+    // The other way round, it is the same.
+    let managers = Metrics::default();
+    let controllers = crate::controller::Metrics::sharing(managers.queues());
+    let other = super::manager().metrics(&managers).started();
+    let (both, _) = families(&|registry| {
+        controllers.register(registry);
+        managers.register(registry);
+    });
+    assert!(both.contains_key("workqueue_depth gauge"), "{both:#?}");
+    assert!(both.values().all(|count| *count == 1), "{both:#?}");
+    drop((meter, queue, other));
+}

@@ -50,6 +50,11 @@ async fn a_handler_that_fails_is_called_again_later_each_time_with_what_is_known
     // With the last watch, what was counted goes, too.
     manager.stop(watch.key()).await;
     assert!(!self::page(&metrics).contains("resource="), "{}", self::page(&metrics));
+    // In all, it stays counted.
+    let stats = manager.stats();
+    let each_once = ["success", "error", "panic", "timeout"].map(|result| (result, 1));
+    assert_eq!(stats.calls, each_once.into());
+    assert_eq!((stats.adds, stats.restarts), ([("success", 1)].into(), 0));
 }
 
 #[tokio::test(start_paused = true)]
