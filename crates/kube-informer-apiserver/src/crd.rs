@@ -49,7 +49,7 @@ use json_path::JsonPath;
 pub(crate) use check::{validate_definition, warnings_of_definition};
 pub(crate) use definition::{default_definition, prepare_definition};
 pub(crate) use prune::{apply_defaults, decode, normalize_numbers, prune};
-pub(crate) use read::{convert, resources};
+pub(crate) use read::{convert, printer_columns, resources};
 pub(crate) use rules::Rules;
 pub(crate) use scale::{scale_get, scale_set, scale_to_patch};
 pub(crate) use status::{
@@ -91,6 +91,11 @@ pub(crate) struct PrinterColumn {
     pub(crate) description: String,
     pub(crate) priority: i64,
     pub(crate) json_path: JsonPath,
+}
+
+/// What the path of each column finds in an object.
+pub(crate) fn found(columns: &[PrinterColumn], object: &Value) -> Vec<Option<Value>> {
+    columns.iter().map(|column| column.json_path.find(object).first().map(|v| (*v).clone())).collect()
 }
 
 /// One of `selectableFields`.

@@ -53,6 +53,7 @@ mod simulator;
 
 // The way out.
 mod body;
+pub mod print;
 mod render;
 mod status;
 mod table;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::body::Body;
+use crate::crd;
 use crate::kinds::Resource;
 use crate::negotiate::{Answer, MetaVersion};
 use crate::object::{Form, Stored};
@@ -131,16 +132,7 @@ pub(crate) fn table(resource: &Resource, objects: &[Value], meta: Option<&Value>
     let printed =
         resource.custom.as_ref().map(|custom| &custom.columns).filter(|columns| !columns.is_empty());
     let Some(printed) = printed else { return table::render(resource, objects, meta, None, options) };
-    let columns = printed.iter().map(|column| table::Column {
-        name: column.name.clone(),
-        kind: column.kind.clone(),
-        format: column.format.clone(),
-        description: column.description.clone(),
-        priority: column.priority,
-    });
-    let find = |object: &Value| {
-        printed.iter().map(|column| column.json_path.find(object).first().map(|v| (*v).clone())).collect()
-    };
-    let custom = table::CustomColumns { columns: columns.collect(), find: &find };
+    let find = |object: &Value| crd::found(printed, object);
+    let custom = table::CustomColumns { columns: table::headers(printed), find: &find };
     table::render(resource, objects, meta, Some(&custom), options)
 }

@@ -22,6 +22,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::view::View;
+use crate::crd::PrinterColumn;
 use crate::kinds::Resource;
 use crate::negotiate::MetaVersion;
 use crate::object::partial_metadata;
@@ -85,10 +86,27 @@ pub(crate) struct Options {
 /// The columns of a resource.
 pub(crate) fn columns(resource: &Resource, custom: Option<&CustomColumns<'_>>) -> Vec<Column> {
     if resource.custom.is_some() || custom.is_some() {
-        let own = custom.map_or_else(|| vec![Col { kind: "date", ..AGE }.column()], |c| c.columns.clone());
-        return std::iter::once(NAME.column()).chain(own).collect();
+        return custom_columns(custom);
     }
     layout(resource).columns.iter().map(Col::column).collect()
+}
+
+/// The columns of a custom resource: the name, and its own ones, or the age.
+pub(crate) fn custom_columns(custom: Option<&CustomColumns<'_>>) -> Vec<Column> {
+    let own = custom.map_or_else(|| vec![Col { kind: "date", ..AGE }.column()], |c| c.columns.clone());
+    std::iter::once(NAME.column()).chain(own).collect()
+}
+
+/// The headers of a custom resource's own columns.
+pub(crate) fn headers(columns: &[PrinterColumn]) -> Vec<Column> {
+    let header = |column: &PrinterColumn| Column {
+        name: column.name.clone(),
+        kind: column.kind.clone(),
+        format: column.format.clone(),
+        description: column.description.clone(),
+        priority: column.priority,
+    };
+    columns.iter().map(header).collect()
 }
 
 /// The cells of one object.
@@ -98,10 +116,15 @@ pub(crate) fn row(
     custom: Option<&CustomColumns<'_>>,
     now: Timestamp,
 ) -> Vec<Value> {
-    let view = View::new(object, now);
     if resource.custom.is_none() && custom.is_none() {
-        return (layout(resource).cells)(&view);
+        return (layout(resource).cells)(&View::new(object, now));
     }
+    custom_row(object, custom, now)
+}
+
+/// The cells of a custom object.
+pub(crate) fn custom_row(object: &Value, custom: Option<&CustomColumns<'_>>, now: Timestamp) -> Vec<Value> {
+    let view = View::new(object, now);
     let mut cells = vec![json!(view.name())];
     match custom {
         None => cells.push(json!(view.age())),

@@ -8,23 +8,24 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const LONGEST_BASE: usize = 63 - SUFFIX;
 const SUFFIX: usize = 5;
 
-/// Source of everything unique; the same seed gives the same sequence.
+/// Source of everything unique; the same seed gives the same sequences. Names have one of their own: who makes objects that
+/// have names already does not change those that are generated for others.
 pub(crate) struct Identity {
-    state: Mutex<State>,
+    uids: Mutex<Random>,
+    names: Mutex<Random>,
 }
 
-struct State {
-    random: u64,
-}
+/// SplitMix64.
+struct Random(u64);
 
 impl Identity {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: Mutex::new(State { random: seed }) }
+        Self { uids: Mutex::new(Random(seed)), names: Mutex::new(Random(!seed)) }
     }
 
     /// A version 4 UUID.
     pub(crate) fn uid(&self) -> String {
-        let (a, b) = (self.random(), self.random());
+        let (a, b) = (next(&self.uids), next(&self.uids));
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
             a >> 32,
@@ -39,7 +40,7 @@ impl Identity {
     pub(crate) fn name(&self, base: &str) -> String {
         let cut = base.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= LONGEST_BASE);
         let mut name = base[..cut.last().unwrap_or(0)].to_owned();
-        let mut random = self.random();
+        let mut random = next(&self.names);
         for _ in 0..SUFFIX {
             let at = (random % ALPHABET.len() as u64) as usize;
             name.push(char::from(ALPHABET[at]));
@@ -47,20 +48,15 @@ impl Identity {
         }
         name
     }
+}
 
-    /// SplitMix64.
-    fn random(&self) -> u64 {
-        let mut state = self.lock();
-        state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn next(random: &Mutex<Random>) -> u64 {
+    let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
+    random.0 = random.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = random.0;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// RFC 3339 without fractions.
@@ -77,6 +73,7 @@ mod tests {
         let (a, b) = (Identity::new(7), Identity::new(7));
         assert_eq!((a.uid(), a.name("web-")), (b.uid(), b.name("web-")));
         assert_ne!(a.uid(), a.uid());
+        assert_eq!(a.name("web-"), b.name("web-"), "whoever else was made in between");
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn custom_resource(crd: &Value, version: &Value, open_api: Value) -> Result<Cust
 }
 
 /// Columns, as the real server falls back: age where none is given, none where one cannot be read.
-fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
+pub(crate) fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
     let columns = items(version, "additionalPrinterColumns");
     if columns.is_empty() {
         return age_column().into_iter().collect();
