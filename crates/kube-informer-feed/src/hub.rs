@@ -155,6 +155,16 @@ impl Hub {
         topics
     }
 
+    /// The informers of the resources that it was started for, by name: to see how they are, to wait for them, or to be told
+    /// of the same.
+    #[must_use]
+    pub fn informers(&self) -> Vec<Informer> {
+        let core = self.inner.core();
+        let mut wanted: Vec<&Topic> = core.topics.values().filter(|topic| topic.wanted).collect();
+        wanted.sort_by(|a, b| a.gvr.cmp(&b.gvr));
+        wanted.into_iter().map(|topic| topic.informer.clone()).collect()
+    }
+
     /// The changes of a resource come from the caller from now on, and not from what the hub reads by itself. The resource
     /// is one that the hub was started for, whether it was or not. Whoever subscribes waits until the caller says that it
     /// has [begun](Publisher::begun).
