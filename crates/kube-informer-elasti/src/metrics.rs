@@ -7,12 +7,14 @@
 //! | `elasti_operator_CRD_finalizer_counter` | `error` | reconciles of those that go |
 //! | `elasti_operator_mode` | `crd_name`, `namespace` | 1 where the resolver answers, 0 where the pods do |
 //! | `elasti_operator_informer_count` | `informer_name` | targets that are watched, by resource: `deployments.apps` |
+//! | `elasti_operator_informer_counter` | `action`, `error` | watches of targets and Services that were asked for (`add`), and informers that were begun anew (`restart`) |
+//! | `elasti_operator_informer_handler_counter` | `error` | changes of targets that were handed on |
 //! | `elasti_operator_scale_counter` | `error` | calls of the resolver, by what became of them |
 //! | `elasti_operator_wake_joined` | | of these, those that found their service being woken |
 //!
 //! Labels have few values, which are known here: `error` is `success` or a reason of one word. KubeElasti writes the
-//! error's text there; here that is in the logs. `elasti_operator_mode` and `elasti_operator_informer_count` are read when they
-//! are asked for, so they have the ElastiServices that there are. The names of KubeElasti's counters do not end in `_total`: in OpenMetrics they are
+//! error's text there, and names of ElastiServices and of objects; here these are in the logs. `elasti_operator_mode` and
+//! `elasti_operator_informer_count` are read when they are asked for, so they have what there is. The names of KubeElasti's counters do not end in `_total`: in OpenMetrics they are
 //! of no known type, which changes nothing for those who read them.
 
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_informer::informer::Informer;
-use kube_informer::manager::{KeyParams, Manager};
+use kube_informer::manager::{KeyParams, Manager, ManagerStats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -103,7 +105,7 @@ impl Metrics {
         registry.register_collector(Box::new(Modes(informer.clone())));
     }
 
-    /// Puts how many targets a manager watches into a registry, once.
+    /// Puts what a manager watches, and what it did for that, into a registry, once.
     pub fn register_watches(&self, registry: &mut Registry, manager: &Manager) {
         registry.register_collector(Box::new(Watches(manager.clone())));
     }
@@ -177,7 +179,13 @@ struct InformerLabels {
     informer_name: String,
 }
 
-/// Reads what a manager watches.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ActionLabels {
+    action: &'static str,
+    error: &'static str,
+}
+
+/// Reads what a manager watches, and what it did for that.
 struct Watches(Manager);
 
 impl Collector for Watches {
@@ -194,8 +202,27 @@ impl Collector for Watches {
         for (informer_name, count) in counts {
             watches.encode_family(&InformerLabels { informer_name })?.encode_gauge(&count)?;
         }
-        Ok(())
+        done(&self.0.stats(), &mut encoder)
     }
+}
+
+/// What a manager did, under the names of counters that KubeElasti has.
+fn done(stats: &ManagerStats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let name = "elasti_operator_informer_counter";
+    let help = "Watches that were asked for, and informers that were begun anew";
+    let mut informers = encoder.encode_descriptor(name, help, None, Plain::TYPE)?;
+    let adds = stats.adds.iter().map(|(&error, &count)| (ActionLabels { action: "add", error }, count));
+    let restarts = (ActionLabels { action: "restart", error: SUCCESS }, stats.restarts);
+    for (labels, count) in adds.chain([restarts]) {
+        informers.encode_family(&labels)?.encode_gauge(&count)?;
+    }
+    let name = "elasti_operator_informer_handler_counter";
+    let help = "Changes of targets that were handed on";
+    let mut handlers = encoder.encode_descriptor(name, help, None, Plain::TYPE)?;
+    for (&error, count) in &stats.calls {
+        handlers.encode_family(&Labels { error })?.encode_gauge(count)?;
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Watches {

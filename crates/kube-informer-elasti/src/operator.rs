@@ -5,8 +5,9 @@
 //! - **No request is lost by a switch.** A service is redirected to the resolver *before* its target is put to sleep
 //!   ([`put_to_sleep`](Operator::put_to_sleep)), and stays redirected until its own slices have a ready endpoint. Slices to
 //!   the resolver and slices of the pods stand beside each other meanwhile: whoever routes by them finds either.
-//! - **Mode follows the pods.** Requests go to the pods (`serve`) where the target is ready, and the Service leads to a ready
-//!   endpoint of its own; otherwise to the resolver (`proxy`). Whatever is there at the beginning, after a restart, or
+//! - **Mode follows the pods.** Requests go to the pods (`serve`) where the target is ready, and the Service leads to ready
+//!   endpoints of its own: a redirect ends for each port and each address family by itself, when a pod answers there. Otherwise
+//!   requests go to the resolver (`proxy`). Whatever is there at the beginning, after a restart, or
 //!   after an operator before this one: it is looked at, and brought to that.
 //! - **Nothing is left behind.** What was made for a Service that the spec no longer names is deleted; a target that the
 //!   spec no longer names, and that sleeps, is woken when the new one is known. When an ElastiService is deleted, its target
@@ -17,10 +18,14 @@
 //!   is written where nothing differs, and no status says what was not done. `Ready` says whether all is done;
 //!   `TargetFound`, `ServiceFound` and `Redirected` what is; `NotActedOn` what is asked for and not done by this version.
 //! - **Two ElastiServices on one Service:** the older one acts. The other one says so, and takes over when it goes.
-//! - **Waking** never scales down, and never to zero.
+//! - **Waking** never scales down, and never to zero. It goes before putting to sleep, in whichever process.
+//! - **Whoever ends in the middle** leaves nothing asleep for good: what was put to sleep and does not belong to its
+//!   ElastiService any more is woken by whoever comes next.
 //!
 //! Where the resolver has no ready endpoint, the slices to it are there without endpoints, and filled when it is back: what
-//! is redirected stays redirected. Where the public Service is gone, all stays as it is until it is back.
+//! is redirected stays redirected. Where the public Service is gone, all stays as it is until it is back. A headless Service
+//! whose clients would ask the resolver at a port where it does not listen is not redirected; that is said, and its target is
+//! never put to sleep, nor is one whose Service is asked by an address family that the resolver does not have.
 //!
 //! Not promised: that clients which do not route by EndpointSlices, or hold a connection for ever, notice a switch.
 
@@ -51,6 +56,7 @@ mod world;
 
 // What is done.
 mod finalize;
+mod interrupted;
 mod letting_go;
 mod observe;
 mod patience;
@@ -105,8 +111,8 @@ pub struct OperatorSettings {
     /// How long it may take to redirect a service that is to sleep, and then to see its target at zero. Half a minute,
     /// unless said otherwise.
     pub sleep_deadline: Duration,
-    /// How long a ready target may be without an endpoint in its Service until its selector is said to be wrong. Ten
-    /// seconds, unless said otherwise.
+    /// How long a ready target may be without an endpoint in its Service until its selector is said to be wrong, and how long
+    /// what is known of a target may be old until that is said. Ten seconds, unless said otherwise.
     pub endpoints_patience: Duration,
     /// When it is tried again where only somebody else can help. Half a minute, unless said otherwise.
     pub retry: Duration,
@@ -137,6 +143,8 @@ struct Inner {
     lingering: Patience,
     /// Those whose ready pods have no endpoint yet.
     unanswered: Patience,
+    /// Those with a sleep that somebody began, and did not end.
+    interrupted: Patience,
 }
 
 impl OperatorSettings {
@@ -181,7 +189,9 @@ impl Operator {
         let world = World::new(factory, &settings);
         let inner = Inner {
             // A worker is not to wait for long for what may never come: it is told when it does.
-            ops: OpsInformer::new(factory, manager).sync_deadline(FOLLOW_DEADLINE),
+            ops: OpsInformer::new(factory, manager)
+                .sync_deadline(FOLLOW_DEADLINE)
+                .lasting(settings.endpoints_patience),
             scaler: Scaler::of(factory),
             directory: Directory::new(),
             recorder: Recorder::new(factory.client(), NAME),
@@ -195,6 +205,7 @@ impl Operator {
             leaving: Patience::default(),
             lingering: Patience::default(),
             unanswered: Patience::default(),
+            interrupted: Patience::default(),
         };
         Self { inner: Arc::new(inner) }
     }

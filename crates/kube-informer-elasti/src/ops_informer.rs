@@ -34,7 +34,7 @@
 //! - Whoever follows is told of whatever changes a target, its readiness or the decision, and of nothing else: also that the
 //!   target comes late, goes, or is made anew. Each owner waits to be told once, and what it then finds is the last state.
 //! - [`state`](OpsInformer::state) asks nobody. It knows nothing until everything that it needs was read once.
-//! - Nothing is decided by what may be old: see [`TargetState::stale`].
+//! - Nothing is decided by what may be old: see [`TargetState::stale`]. Where that [lasts](TargetState::stale_lasts), it is told.
 //! - What is not followed any more leaves nothing behind.
 //!
 //! Not promised: that every state in between is seen. One of these is made for a [`Factory`]: its informers of pods are its
@@ -108,6 +108,8 @@ pub struct TargetState {
     pub why: String,
     /// Where what is known may be old: what stands in the way. The decision is the last that was made by what was not.
     pub stale: Option<String>,
+    /// Whether it has been so for [a while](OpsInformer::lasting). Whoever follows is told when that begins and ends.
+    pub stale_lasts: bool,
 }
 
 struct Inner {
@@ -131,6 +133,7 @@ struct Inner {
 struct Settings {
     sync_deadline: Duration,
     settling: Duration,
+    lasting: Duration,
 }
 
 #[derive(Default)]
@@ -154,6 +157,9 @@ const SYNC_DEADLINE: Duration = Duration::from_secs(30);
 /// How long pods are not trusted after an interruption.
 const SETTLING: Duration = Duration::from_secs(1);
 
+/// How long an interruption is nothing to tell of.
+const LASTING: Duration = Duration::from_secs(10);
+
 impl OpsInformer {
     /// One that follows nothing yet. Informers start with the factory, watches with the manager.
     ///
@@ -174,7 +180,11 @@ impl OpsInformer {
             unsettled: Mutex::default(),
             wake: Arc::default(),
             sweeper: Mutex::default(),
-            settings: Mutex::new(Settings { sync_deadline: SYNC_DEADLINE, settling: SETTLING }),
+            settings: Mutex::new(Settings {
+                sync_deadline: SYNC_DEADLINE,
+                settling: SETTLING,
+                lasting: LASTING,
+            }),
         });
         let sweeper = inner.runtime.spawn(hearing::sweep(Arc::downgrade(&inner), Arc::clone(&inner.wake)));
         *inner.sweeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(sweeper.abort_handle());
@@ -194,6 +204,13 @@ impl OpsInformer {
     #[must_use]
     pub fn settling(self, settling: Duration) -> Self {
         self.inner.lock_settings().settling = settling;
+        self
+    }
+
+    /// How long what is known may be old until whoever follows is told of that, too. Ten seconds unless said otherwise.
+    #[must_use]
+    pub fn lasting(self, lasting: Duration) -> Self {
+        self.inner.lock_settings().lasting = lasting;
         self
     }
 
@@ -236,6 +253,11 @@ impl OpsInformer {
         let state = self.inner.lock();
         let followed = state.owners.get(owner).filter(|followed| followed.reference == *reference)?;
         Some(followed.kind.resource.clone())
+    }
+
+    /// What the server calls a target, whether it is followed or not. What it said is remembered for some minutes.
+    pub(crate) async fn resolve(&self, reference: &ScaleTargetRef) -> Result<Resource, FollowError> {
+        self.inner.kinds.resource(&self.inner.factory, reference).await
     }
 
     /// The target that is followed for an ElastiService: what it is for the server, and its name.

@@ -19,7 +19,7 @@ use kube_informer::connect::ConnectError;
 use kube_informer::controller;
 use kube_informer::factory::Factory;
 use kube_informer::leader::{self, LeaderElection, Leadership};
-use kube_informer::manager::Manager;
+use kube_informer::manager::{self, Manager};
 use kube_informer::runner::Runner;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -103,7 +103,11 @@ impl Running {
         let mut registry = Registry::default();
         factory.register_metrics(&mut registry);
 
-        let manager = Manager::new(&factory).name("elasti");
+        let controllers = controller::Metrics::default();
+        controllers.register(&mut registry);
+        let managers = manager::Metrics::sharing(controllers.queues());
+        managers.register(&mut registry);
+        let manager = Manager::new(&factory).name("elasti").metrics(&managers);
         let operator_settings =
             OperatorSettings::new(resolver, settings.resolver_service.clone(), settings.resolver_proxy_port)
                 .scope(settings.scope())
@@ -114,8 +118,6 @@ impl Running {
         metrics.register_modes(&mut registry, operator.informer());
         metrics.register_watches(&mut registry, &manager);
         operator.recorder().register_metrics(&mut registry);
-        let controllers = controller::Metrics::default();
-        controllers.register(&mut registry);
 
         let controller = operator.controller().metrics(&controllers).drain(DRAIN);
         let mut runner =

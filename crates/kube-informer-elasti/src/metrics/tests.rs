@@ -40,3 +40,30 @@ fn no_text_of_an_error_becomes_a_label() {
     let series = page.lines().filter(|line| line.starts_with("elasti_operator_scale_counter{"));
     assert_eq!(series.count(), 2, "{page}");
 }
+
+#[test]
+fn what_the_manager_did_is_counted_under_the_names_that_dashboards_know() {
+    #[derive(Debug)]
+    struct Done;
+    impl Collector for Done {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            let mut stats = ManagerStats::default();
+            stats.adds = BTreeMap::from([("success", 3), ("forbidden", 1)]);
+            stats.restarts = 2;
+            stats.calls = BTreeMap::from([("success", 7), ("timeout", 1)]);
+            done(&stats, &mut encoder)
+        }
+    }
+    let (mut registry, mut page) = (Registry::default(), String::new());
+    registry.register_collector(Box::new(Done));
+    encode(&mut page, &registry).unwrap();
+    for line in [
+        r#"elasti_operator_informer_counter{action="add",error="success"} 3"#,
+        r#"elasti_operator_informer_counter{action="add",error="forbidden"} 1"#,
+        r#"elasti_operator_informer_counter{action="restart",error="success"} 2"#,
+        r#"elasti_operator_informer_handler_counter{error="success"} 7"#,
+        r#"elasti_operator_informer_handler_counter{error="timeout"} 1"#,
+    ] {
+        assert!(page.lines().any(|found| found == line), "{page}\nlacks {line}");
+    }
+}

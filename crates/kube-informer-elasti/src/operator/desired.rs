@@ -8,9 +8,12 @@
 //!   each address family that both have. They name every TCP port of the Service, all leading to the resolver's one port.
 //!   Other protocols cannot be kept for later, and are left out. Only endpoints that are ready are in them, said to be so in
 //!   so many words: there are proxies that take nothing for granted. They are in order, so that the same endpoints are the
-//!   same slice. A slice without endpoints stays: it says the truth, and goes only when the pods answer for themselves.
+//!   same slice. A slice without endpoints stays: it says the truth, and goes only when the pods answer for themselves: by
+//!   each [`Way`] by itself.
 //!
 //! All of them say who manages them, and are owned by the ElastiService: whatever happens to the operator, they go with it.
+//! Labels and owners that others add stay. Of objects that an operator before us made, nothing stays: they are copies of what
+//! belongs to the public Service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +24,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube_informer::resource::Resource;
 
+use crate::api::ScaleTargetRef;
 use crate::{api, names};
+
+mod ways;
+
+pub(super) use ways::{Way, answered, named_ways, ways, without};
 
 /// The label that says which Service a slice is for.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -34,6 +42,10 @@ pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// Who it is.
 pub(super) const MANAGER: &str = "kube-informer-elasti";
+
+/// On the ElastiService: what is being put to sleep. It is there before anything is scaled, and until it was looked what
+/// happened meanwhile; whoever finds it of somebody who is not there any more sees to it.
+pub(super) const SLEEPING: &str = "elasti.truefoundry.com/putting-to-sleep";
 
 /// On the private Service: whose pods may be asleep because of us. It is read when the ElastiService names another target.
 pub(super) const TARGET: &str = "elasti.truefoundry.com/scale-target";
@@ -300,31 +312,34 @@ pub(super) fn refreshed(slice: &EndpointSlice, resolver: &Resolver) -> EndpointS
     EndpointSlice { endpoints: Some(endpoints), ..slice.clone() }
 }
 
-/// Which requests to a Service do not come to the resolver though it is redirected: in one word, and in more.
-pub(super) fn unheard(public: &Service, resolver: &Resolver, proxy: u16) -> Option<(&'static str, String)> {
+/// Why a Service is not redirected: its clients would ask the resolver where it does not listen. What to do, in words.
+pub(super) fn misled(public: &Service, proxy: u16) -> Option<String> {
     // Without an address of its own, clients ask an endpoint at the port that they would ask a pod at.
-    let is_elsewhere = |port: &&ServicePort| match &port.target_port {
+    let is_elsewhere = |port: &ServicePort| match &port.target_port {
         Some(IntOrString::Int(target)) => *target != i32::from(proxy),
         Some(IntOrString::String(_)) => true,
         None => port.port != i32::from(proxy),
     };
-    if is_headless(public) && ports(public).filter(|port| is_tcp(port)).any(|port| is_elsewhere(&port)) {
-        let words = format!(
-            "the Service is headless: clients ask the resolver at the pods' port, and it listens at {proxy} only, so their \
-             requests are lost while the target sleeps: name a Service with a cluster IP"
-        );
-        return Some(("Headless", words));
-    }
+    let mut tcp = ports(public).filter(|port| is_tcp(port));
+    (is_headless(public) && tcp.any(is_elsewhere)).then(|| {
+        format!(
+            "the Service is headless: clients would ask the resolver at the pods' port, and it listens at {proxy} only, so \
+             requests are not redirected, and lost while the target sleeps: name a Service with a cluster IP"
+        )
+    })
+}
+
+/// The family by which requests to a Service do not come to the resolver though it is redirected. What to do, in words.
+pub(super) fn unheard(public: &Service, resolver: &Resolver) -> Option<String> {
     let families = families(public);
     let missing =
         families.into_iter().find(|family| resolver.families.get(family).is_none_or(BTreeMap::is_empty));
     missing.map(|family| {
-        let words = format!(
+        format!(
             "the resolver has no ready endpoint of the family {0}, by which this Service is asked, too, so these requests are \
              lost while the target sleeps: give the resolver {0} addresses, or the Service one family",
             family.as_str()
-        );
-        ("FamilyNotRedirected", words)
+        )
     })
 }
 
@@ -360,19 +375,60 @@ pub(super) fn target_note(resource: &Resource, name: &str) -> String {
     format!("{}/{}/{}/{name}", resource.group, resource.version, resource.plural)
 }
 
-/// The target that was noted.
+/// Whether a reference names a target that was noted. Where it cannot be told, it does not.
+pub(super) fn is_noted(resource: &Resource, name: &str, reference: &ScaleTargetRef) -> bool {
+    let kind = reference.kind.to_lowercase();
+    let (group, version) = reference.api_version.split_once('/').unwrap_or(("", &reference.api_version));
+    (resource.group.as_str(), resource.version.as_str(), name) == (group, version, reference.name.as_str())
+        && !kind.is_empty()
+        && resource.plural.starts_with(&kind)
+}
+
+/// The target that was noted, if it can be one.
+///
+/// Who may write to one namespace may write a note, and what it says becomes a path that the operator asks for: letters
+/// with a meaning there would lead it to other namespaces.
 pub(super) fn noted_target(note: &str) -> Option<(Resource, String)> {
     let mut parts = note.splitn(4, '/').map(str::to_owned);
     let (group, version, plural, name) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_plain = |part: &str| {
+        let fits =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+        part.bytes().all(fits) && !part.starts_with('.') && !part.contains("..")
+    };
     let is_complete = !version.is_empty() && !plural.is_empty() && !name.is_empty();
+    if !is_complete || ![&group, &version, &plural, &name].into_iter().all(|part| is_plain(part)) {
+        return None;
+    }
     // Whoever scales it asks by its plural.
     let kind = plural.clone();
-    is_complete.then_some((Resource { group, version, plural, kind, namespaced: true }, name))
+    Some((Resource { group, version, plural, kind, namespaced: true }, name))
 }
 
+/// What others add to an object that we made stays.
 fn amend_metadata(metadata: &mut ObjectMeta, wanted: &ObjectMeta) {
-    metadata.labels.clone_from(&wanted.labels);
-    metadata.owner_references.clone_from(&wanted.owner_references);
+    let label = |metadata: &ObjectMeta, key: &str| metadata.labels.as_ref()?.get(key).cloned();
+    let is_ours = [MANAGED_BY, SLICE_MANAGED_BY].into_iter().all(|key| {
+        let manager = label(wanted, key);
+        manager.is_none() || label(metadata, key) == manager
+    });
+    if is_ours {
+        for (key, value) in wanted.labels.iter().flatten() {
+            metadata.labels.get_or_insert_default().insert(key.clone(), value.clone());
+        }
+        for owner in wanted.owner_references.iter().flatten() {
+            let owners = metadata.owner_references.get_or_insert_default();
+            // There is one controller, and ElastiServices of before are none any more.
+            owners.retain(|other| other.controller != Some(true) || other == owner);
+            if !owners.contains(owner) {
+                owners.retain(|other| other.uid != owner.uid);
+                owners.push(owner.clone());
+            }
+        }
+    } else {
+        metadata.labels.clone_from(&wanted.labels);
+        metadata.owner_references.clone_from(&wanted.owner_references);
+    }
     for (key, value) in wanted.annotations.iter().flatten() {
         metadata.annotations.get_or_insert_default().insert(key.clone(), value.clone());
     }

@@ -12,6 +12,8 @@ use kube_informer::controller::{Action, BoxError, Context, Request};
 use kube_informer::object::Object;
 
 use super::holds::Redirect;
+use super::report::{READY, Report};
+use super::restore;
 use super::saying::status_of;
 use super::world::{self, WorldError};
 use super::{Inner, Operator};
@@ -35,10 +37,15 @@ impl Operator {
             return Ok(Action::done());
         }
         self.inner.holds.tell(request, Redirect::Refused("it is being deleted".to_owned()));
+        if self.inner.holds.is_held(request) {
+            // Whoever is about to scale its target says when that is over.
+            return Ok(Action::requeue_after(LOOK));
+        }
         let left = leaving.left(request, settings.restore_deadline);
         // Of one that cannot be read, only what it owns is known.
         let spec = object.view().map(|elasti| elasti.spec.clone()).ok();
         let wake_to = spec.as_ref().map_or(1, ElastiServiceSpec::wake_to);
+        let unsettled = self.settle(object, spec.as_ref()).await?;
         let spec = spec.filter(|spec| world::problem(spec).is_none());
         let inherited = spec.as_ref().filter(|spec| self.has_heir(object, spec));
         let acted = spec
@@ -57,14 +64,24 @@ impl Operator {
                 Err(error) => {
                     let words =
                         format!("its target may still sleep, and nobody will wake it any more: {error}");
-                    self.inner.recorder.warning(object, error.reason(), "RestoreTarget", words);
+                    self.give_up(context, object, error.reason(), words).await;
                     true
                 }
             };
             let waits = !is_restored || inherited.is_some() && world.owns(object);
             if let Some(left) = left.filter(|_| waits) {
+                self.refresh(context, object).await?;
                 return Ok(Action::requeue_after(left.min(LOOK)));
             }
+            if !is_restored {
+                let words = restore::too_long(settings.restore_deadline);
+                self.give_up(context, object, restore::NOT_ANSWERED, words).await;
+            }
+        }
+        if let Some(again) = unsettled {
+            // What was on its way when a process ended may still send the target to sleep.
+            self.refresh(context, object).await?;
+            return Ok(Action::requeue_after(again));
         }
         let removed = self.remove_redirects(object, acted).await?;
         if removed || acted.is_some() || lingering.is_on(request) {
@@ -79,6 +96,23 @@ impl Operator {
             context.wrote(&written);
         }
         Ok(Action::done())
+    }
+
+    /// Says that it goes all the same, and what is left to do, in its status and by an event. Where that cannot be written,
+    /// it goes, too.
+    async fn give_up(
+        &self,
+        context: &Context<ElastiService>,
+        object: &Object<ElastiService>,
+        reason: &'static str,
+        words: String,
+    ) {
+        let mut report = Report::default();
+        report.wrong(READY, reason, words.clone());
+        if let Err(error) = self.say(context, object, report).await {
+            tracing::debug!(elasti = %object.key(), %error, "its status could not be written at its end");
+            self.inner.recorder.warning(object, reason, "RestoreTarget", words);
+        }
     }
 
     async fn restore(

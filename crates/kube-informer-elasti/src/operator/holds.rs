@@ -34,10 +34,19 @@ pub(super) enum Redirect {
     /// The reconciler has not looked yet.
     #[default]
     Pending,
-    /// The slices to the resolver are there; these were written for it.
-    Done(Vec<Written>),
+    /// The slices to the resolver are there.
+    Done(Done),
     /// It cannot be.
     Refused(String),
+}
+
+/// What leads to the resolver.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Done {
+    /// By these names.
+    pub(super) slices: Vec<String>,
+    /// What was written for it.
+    pub(super) written: Vec<Written>,
 }
 
 /// A service is held for as long as this is there.
@@ -92,11 +101,11 @@ impl Holds {
 
 impl Hold {
     /// Waits until the reconciler has redirected it, or says why it cannot.
-    pub(super) async fn redirected(&mut self) -> Result<Vec<Written>, String> {
+    pub(super) async fn redirected(&mut self) -> Result<Done, String> {
         loop {
             match &*self.redirect.borrow_and_update() {
                 Redirect::Pending => {}
-                Redirect::Done(written) => return Ok(written.clone()),
+                Redirect::Done(done) => return Ok(done.clone()),
                 Redirect::Refused(why) => return Err(why.clone()),
             }
             if self.redirect.changed().await.is_err() {
@@ -140,7 +149,7 @@ mod tests {
         let mut first = holds.hold(&web, &pokes);
         let second = holds.hold(&web, &pokes);
         assert!(first.redirected().now_or_never().is_none());
-        holds.tell(&web, Redirect::Done(Vec::new()));
+        holds.tell(&web, Redirect::Done(Done::default()));
         assert!(first.redirected().await.is_ok());
         holds.tell(&web, Redirect::Refused("no resolver".to_owned()));
         assert_eq!(first.redirected().await.unwrap_err(), "no resolver");

@@ -12,6 +12,7 @@ use super::desired;
 use super::finalize::LOOK;
 use super::reconcile::One;
 use super::report::Report;
+use super::restore;
 use super::saying::status_of;
 use super::world::{self, WorldError};
 use super::{Inner, Operator};
@@ -120,7 +121,12 @@ impl One<'_> {
                 }
             };
             if let Some(left) = left.filter(|_| !is_restored) {
+                self.operator.refresh(self.context, self.object).await?;
                 return Ok(Action::requeue_after(left.min(LOOK)));
+            }
+            if !is_restored {
+                let words = restore::too_long(settings.restore_deadline);
+                recorder.warning(self.object, restore::NOT_ANSWERED, "RestoreTarget", words);
             }
         }
         for slice in &slices {
@@ -148,7 +154,8 @@ impl One<'_> {
 impl Operator {
     /// It is gone: so is everything that is known of it.
     pub(super) async fn forget(&self, request: &Request) {
-        let Inner { directory, ops, manager, watched, unanswered, leaving, lingering, .. } = &*self.inner;
+        let Inner { directory, ops, manager, watched, unanswered, leaving, lingering, interrupted, .. } =
+            &*self.inner;
         directory.remove(request);
         ops.unfollow(request).await;
         watched.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
@@ -156,5 +163,6 @@ impl Operator {
         unanswered.over(request);
         leaving.over(request);
         lingering.over(request);
+        interrupted.over(request);
     }
 }

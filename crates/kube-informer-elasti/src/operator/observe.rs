@@ -12,7 +12,7 @@ use kube_informer::resource::Resource;
 use super::Inner;
 use super::desired;
 use super::reconcile::One;
-use super::report::{Report, SERVICE_FOUND, TARGET_FOUND};
+use super::report::{Replicas, Report, SERVICE_FOUND, TARGET_FOUND};
 use crate::ops_informer::TargetState;
 
 impl One<'_> {
@@ -106,10 +106,19 @@ impl One<'_> {
         let named = &self.spec().scale_target_ref;
         match &state.target {
             Some(target) => {
-                report.replicas = Some(target.spec_replicas);
-                report.good(TARGET_FOUND, "Found", format!("{named} is there"));
+                report.replicas = Replicas::Are(target.spec_replicas);
+                match state.stale.as_ref().filter(|_| state.stale_lasts) {
+                    Some(stale) => {
+                        let words = format!(
+                            "what is known of {named} and its pods may be old, so nothing is switched to them: {stale}"
+                        );
+                        report.unsure(TARGET_FOUND, "Stale", words);
+                    }
+                    None => report.good(TARGET_FOUND, "Found", format!("{named} is there")),
+                }
             }
             None => {
+                report.replicas = Replicas::NoTarget;
                 let words = format!(
                     "{named} is not there ({}): create it, or correct spec.scaleTargetRef",
                     state.why

@@ -1,19 +1,22 @@
 //! One look at one ElastiService, and what is missing is done.
 //!
 //! In this order: the finalizer; the claim to its Service; the watches of Service and target; the private Service; the
-//! slices, where requests are redirected; then what is not wanted any more is deleted; then the status. Each step can fail,
+//! slices, where requests are redirected, by each port and address family where nobody answers; then what is not wanted any more is deleted; then the status. Each step can fail,
 //! and is tried again with all before it: a step that is done costs nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube_informer::controller::{Action, BoxError, Context, Reconciler, Request};
 use kube_informer::object::Object;
 use kube_informer::write::Finalizer;
 
 use super::desired::{self, Owner};
-use super::holds::Redirect;
+use super::holds::{Done, Redirect};
 use super::report::{READY, REDIRECTED, Report};
+use super::saying::status_of;
 use super::world::{self, WorldError};
 use super::{Inner, NAME, Operator};
 use crate::api::{ElastiService, ElastiServiceSpec, FINALIZER, Mode};
@@ -40,8 +43,10 @@ impl Reconciler<ElastiService> for Operator {
             Err(error) => return self.complain(&context, &object, error.into()).await,
         }
         let mut report = Report::default();
+        let view = object.view();
+        let settled = self.settle(&object, view.as_ref().ok().map(|elasti| &elasti.spec)).await;
         let held = self.inner.holds.is_held(request);
-        let outcome = match object.view() {
+        let outcome = match view {
             Ok(elasti) => {
                 let one = One { operator: self, context: &context, object: &object, elasti, held };
                 one.act(&mut report).await
@@ -57,7 +62,7 @@ impl Reconciler<ElastiService> for Operator {
         let outcome = match outcome {
             Ok(Some(action)) => Ok(action),
             // Nothing is known yet, so nothing is said. Who knows it tells.
-            Ok(None) => return Ok(Action::done()),
+            Ok(None) => return soonest(Ok(Action::done()), settled),
             Err(error) => {
                 report.mode = None;
                 report.wrong(READY, error.reason(), error.words());
@@ -73,7 +78,20 @@ impl Reconciler<ElastiService> for Operator {
             self.inner.holds.tell(request, Redirect::Refused(why));
         }
         self.say(&context, &object, report).await?;
-        outcome
+        soonest(outcome, settled)
+    }
+}
+
+/// What is to be done next, where something else may be to be looked at sooner.
+fn soonest(
+    outcome: Result<Action, BoxError>,
+    again: Result<Option<Duration>, BoxError>,
+) -> Result<Action, BoxError> {
+    match (outcome, again) {
+        (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+        // Whatever else is to be done later is found out again then.
+        (Ok(_), Ok(Some(again))) => Ok(Action::requeue_after(again)),
+        (Ok(action), Ok(None)) => Ok(action),
     }
 }
 
@@ -158,10 +176,16 @@ impl One<'_> {
         let cached = world.privates.get(self.object.namespace(), &private_name);
         world::wrote(self.context, world.put(cached.as_ref(), &private).await?);
 
-        let mode = self.mode(&state);
-        let action = match mode {
-            Mode::Serve => self.serve(&state, &private_name, report).await?,
-            Mode::Proxy => self.redirect(&state, &public, &private_name, report).await?,
+        let wanted = self.wanted(&public);
+        let mode = self.mode(&state, &wanted);
+        let misled = desired::misled(&public, settings.resolver_proxy_port);
+        let action = match (mode, misled) {
+            (Mode::Proxy, Some(words)) => {
+                self.leave_alone(&private_name, words, report).await?;
+                return Ok(Some(if world.is_live() { Action::done() } else { retry }));
+            }
+            (Mode::Serve, _) => self.serve(&state, &public, &private_name, report).await?,
+            (Mode::Proxy, None) => self.redirect(&state, &public, wanted, &private_name, report).await?,
         };
         report.mode = Some(mode);
         // What nothing was switched by may be new by then.
@@ -188,8 +212,14 @@ impl One<'_> {
         }
     }
 
+    /// The slices that lead to the resolver, where all requests are to.
+    fn wanted(&self, public: &Service) -> Vec<EndpointSlice> {
+        let Inner { world, settings, .. } = self.inner();
+        desired::slices(&self.owner(), public, &world.resolver(), settings.resolver_proxy_port)
+    }
+
     /// Who is to answer.
-    fn mode(&self, state: &TargetState) -> Mode {
+    fn mode(&self, state: &TargetState, wanted: &[EndpointSlice]) -> Mode {
         let world = &self.inner().world;
         let (namespace, service) = (self.object.namespace(), &self.spec().service);
         // Where there is no target, whoever answers all the same goes on: it may be a name that is mistyped.
@@ -197,29 +227,61 @@ impl One<'_> {
             return Mode::Proxy;
         }
         // By what may be old, nothing is switched.
-        let answered = match world.is_live() {
-            true => world.is_answered(namespace, service),
-            false => world.redirects(namespace, service).is_empty(),
-        };
-        if answered { Mode::Serve } else { Mode::Proxy }
+        if !world.is_live() {
+            return if world.redirects(namespace, service).is_empty() { Mode::Serve } else { Mode::Proxy };
+        }
+        // A redirect is not begun for a port that nobody answers at while others are answered: it may never have been. One
+        // that there is ends when whoever comes by it finds a pod.
+        let (answered, redirected) =
+            (world.answered(namespace, service), world.redirected(namespace, service));
+        let ways = desired::ways(wanted);
+        let is_open = redirected.iter().any(|way| ways.contains(way) && !answered.contains(way));
+        if answered.is_empty() || is_open { Mode::Proxy } else { Mode::Serve }
+    }
+
+    /// Nobody is redirected: it would help nobody.
+    async fn leave_alone(&self, private: &str, words: String, report: &mut Report) -> Result<(), WorldError> {
+        self.inner().unanswered.over(self.request());
+        self.end_redirect(private).await?;
+        report.wrong(REDIRECTED, "Headless", words);
+        // Where requests went to the resolver before, they do no more.
+        let was_proxy = status_of(self.object).mode.as_deref() == Some(Mode::Proxy.as_str());
+        report.mode = was_proxy.then_some(Mode::Serve);
+        Ok(())
+    }
+
+    /// Nothing leads to the resolver any more.
+    async fn end_redirect(&self, private: &str) -> Result<(), WorldError> {
+        let world = &self.inner().world;
+        // Those that an operator before us has left, too, which nobody owns.
+        for slice in world.redirects(self.object.namespace(), &self.spec().service) {
+            world.remove_cached(&slice).await?;
+        }
+        world.sweep(self.object, Some(private), &[]).await
     }
 
     /// The pods answer.
     async fn serve(
         &self,
         state: &TargetState,
+        public: &Service,
         private: &str,
         report: &mut Report,
     ) -> Result<Action, WorldError> {
-        let Inner { world, unanswered, .. } = self.inner();
+        let Inner { world, unanswered, settings, .. } = self.inner();
         unanswered.over(self.request());
-        // Those that an operator before us has left, too, which nobody owns.
-        for slice in world.redirects(self.object.namespace(), &self.spec().service) {
-            world.remove_cached(&slice).await?;
-        }
-        world.sweep(self.object, Some(private), &[]).await?;
+        self.end_redirect(private).await?;
         match state.target {
-            Some(_) => report.neutral(REDIRECTED, false, "PodsReady", state.why.clone()),
+            Some(_) => {
+                let resolver = world.resolver();
+                // What holds while the resolver is away holds for all, and is said when it matters.
+                let deaf = || desired::unheard(public, &resolver).filter(|_| resolver.hears(public));
+                let words = match desired::misled(public, settings.resolver_proxy_port).or_else(deaf) {
+                    Some(words) => format!("{}; the target cannot be put to sleep: {words}", state.why),
+                    None => state.why.clone(),
+                };
+                report.neutral(REDIRECTED, false, "PodsReady", words);
+            }
             None => {
                 report.neutral(
                     REDIRECTED,
@@ -237,12 +299,19 @@ impl One<'_> {
         &self,
         state: &TargetState,
         public: &Service,
+        mut wanted: Vec<EndpointSlice>,
         private: &str,
         report: &mut Report,
     ) -> Result<Action, WorldError> {
         let Inner { world, settings, unanswered, holds, .. } = self.inner();
         let resolver = world.resolver();
-        let wanted = desired::slices(&self.owner(), public, &resolver, settings.resolver_proxy_port);
+        let answered = world.answered(self.object.namespace(), &self.spec().service);
+        let is_waking = state.decision == Mode::Serve && !self.held;
+        // Where pods answer without a target, they go on.
+        let is_partial = is_waking || state.target.is_none() && !self.held;
+        if is_partial && world.is_live() {
+            wanted = desired::without(wanted, &answered);
+        }
         let (mut names, mut written) = (Vec::new(), Vec::new());
         for slice in &wanted {
             let name = slice.metadata.name.clone().unwrap_or_default();
@@ -271,27 +340,41 @@ impl One<'_> {
             unanswered.over(self.request());
             return Ok(Action::done());
         }
-        let port = settings.resolver_proxy_port;
-        if let Some((reason, words)) = desired::unheard(public, &resolver, port) {
+        if let Some(words) = desired::unheard(public, &resolver).filter(|_| !is_waking) {
             // It does what it can, and nothing is put to sleep for it.
             unanswered.over(self.request());
-            report.wrong_though(REDIRECTED, reason, format!("{words}{left_out}"));
+            report.wrong_though(REDIRECTED, "FamilyNotRedirected", format!("{words}{left_out}"));
             return Ok(Action::done());
         }
         if self.held {
-            holds.tell(self.request(), Redirect::Done(written));
+            holds.tell(self.request(), Redirect::Done(Done { slices: names, written }));
         }
-        if state.decision == Mode::Proxy || self.held {
+        if !is_waking {
             unanswered.over(self.request());
             let why = if self.held { "it is about to sleep" } else { state.why.as_str() };
             report.neutral(REDIRECTED, true, "TargetNotReady", format!("{why}{left_out}"));
             return Ok(Action::done());
         }
         let service = &self.spec().service;
-        let words = format!(
-            "{}, but the Service {service} leads to none of them: its selector must match the labels of the target's pods{left_out}",
-            state.why
-        );
+        let (reason, words) = match answered.is_empty() {
+            true => (
+                "SelectorMatchesNothing",
+                format!(
+                    "{}, but the Service {service} leads to none of them: its selector must match the labels of the target's \
+                     pods{left_out}",
+                    state.why
+                ),
+            ),
+            false => (
+                "PortsNotAnswered",
+                format!(
+                    "{}, but none of them answers for the Service {service} at {}: its targetPort must be a port of the \
+                     target's pods, and they must have addresses of that family{left_out}",
+                    state.why,
+                    desired::named_ways(&desired::ways(&wanted))
+                ),
+            ),
+        };
         match unanswered.left(self.request(), settings.endpoints_patience) {
             // They become ready first, and endpoints after that.
             Some(left) => {
@@ -304,7 +387,7 @@ impl One<'_> {
                 Ok(Action::requeue_after(left))
             }
             None => {
-                report.wrong_though(REDIRECTED, "SelectorMatchesNothing", words);
+                report.wrong_though(REDIRECTED, reason, words);
                 Ok(Action::done())
             }
         }

@@ -6,7 +6,7 @@
 //! | condition | says |
 //! |---|---|
 //! | `Ready` | whether everything that is wanted is done; if not, why not and what to do |
-//! | `TargetFound` | whether the scale target is there and can be read |
+//! | `TargetFound` | whether the scale target is there and can be read; `Unknown` where what is known of it may be old |
 //! | `ServiceFound` | whether the Service is there, and something can be done for it |
 //! | `Redirected` | whether requests go to the resolver now, and why |
 //! | `NotActedOn` | what the spec asks for that this version does not do; absent where it does everything |
@@ -16,7 +16,7 @@
 use jiff::Timestamp;
 use kube_informer::write::conditions::{self, Proposal};
 
-use crate::api::{ElastiServiceSpec, ElastiServiceStatus, Mode};
+use crate::api::{Autoscaler, ElastiServiceSpec, ElastiServiceStatus, Mode};
 
 pub(super) const READY: &str = "Ready";
 pub(super) const TARGET_FOUND: &str = "TargetFound";
@@ -32,9 +32,20 @@ const MOST_WORDS: usize = 1024;
 pub(super) struct Report {
     /// Who answers now; nothing, where it was left as it was.
     pub(super) mode: Option<Mode>,
-    /// How many replicas the target is to have, where it is known.
-    pub(super) replicas: Option<i64>,
+    /// How many replicas the target is to have.
+    pub(super) replicas: Replicas,
     said: Vec<Said>,
+}
+
+/// How many replicas a target is to have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Replicas {
+    /// It is not known: what was said stays.
+    #[default]
+    Unknown,
+    /// There is no target.
+    NoTarget,
+    Are(i64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +99,11 @@ impl Report {
         self.say(about, Some(true), reason, words, true);
     }
 
+    /// It is not known whether it is so, and that is wrong.
+    pub(super) fn unsure(&mut self, about: &'static str, reason: &'static str, words: impl Into<String>) {
+        self.say(about, None, reason, words, true);
+    }
+
     /// Whether something is wrong.
     pub(super) fn is_wrong(&self) -> bool {
         self.said.iter().any(|said| said.wrong)
@@ -128,6 +144,15 @@ impl Report {
                 names.join(", "),
                 if names.len() == 1 { "is" } else { "are" },
             );
+            let keda = spec.autoscaler.as_ref().filter(|autoscaler| autoscaler.type_ == "keda");
+            let words = match keda {
+                // KubeElasti pauses it whenever it puts a target to sleep.
+                Some(Autoscaler { name, .. }) => format!(
+                    "{words}. A ScaledObject that is paused at 0 replicas scales it back at once: unpause {name}, by removing \
+                     its annotations autoscaling.keda.sh/paused and autoscaling.keda.sh/paused-replicas"
+                ),
+                None => words,
+            };
             self.neutral(NOT_ACTED_ON, true, "NotSupportedYet", words);
         }
     }
@@ -182,7 +207,11 @@ impl Report {
         }
         status.conditions = Some(all);
         status.observed_generation = Some(generation).filter(|generation| *generation > 0);
-        status.replicas = self.replicas.or(status.replicas);
+        match self.replicas {
+            Replicas::Unknown => {}
+            Replicas::NoTarget => status.replicas = None,
+            Replicas::Are(replicas) => status.replicas = Some(replicas),
+        }
         if let Some(mode) = self.mode
             && status.mode.as_deref() != Some(mode.as_str())
         {
@@ -190,7 +219,7 @@ impl Report {
             status.last_reconciled_time = Some(Timestamp::from_second(now.as_second()).unwrap_or(now));
             let (reason, words) = match mode {
                 Mode::Proxy => ("SwitchedToProxy", "requests go to the resolver from now on"),
-                Mode::Serve => ("SwitchedToServe", "the target's own pods answer from now on"),
+                Mode::Serve => ("SwitchedToServe", "requests go to the target's own pods from now on"),
             };
             news.push(News {
                 warning: false,
@@ -220,14 +249,14 @@ fn steady(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Autoscaler, EnabledPeriod, Trigger};
+    use crate::api::{EnabledPeriod, Trigger};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     fn serving() -> Report {
-        let mut report = Report { mode: Some(Mode::Serve), replicas: Some(2), ..Report::default() };
+        let mut report = Report { mode: Some(Mode::Serve), replicas: Replicas::Are(2), ..Report::default() };
         report.good(TARGET_FOUND, "Found", "there");
         report.neutral(REDIRECTED, false, "PodsReady", "1 pod is ready");
         report
@@ -254,6 +283,8 @@ mod tests {
         assert_eq!(switched.last_reconciled_time, Some(at(300)));
         let (left, _) = Report::default().follow(&switched, 3, at(400));
         assert_eq!((left.mode, left.replicas), (Some("proxy".to_owned()), Some(2)), "left as it was");
+        let gone = Report { replicas: Replicas::NoTarget, ..Report::default() };
+        assert_eq!(gone.follow(&switched, 3, at(400)).0.replicas, None, "nobody has any");
     }
 
     #[test]
@@ -291,7 +322,15 @@ mod tests {
         let all = status.conditions.unwrap();
         let said = conditions::get(&all, NOT_ACTED_ON).unwrap();
         assert!(said.message.starts_with("triggers, autoscaler, enabledPeriod are kept"), "{}", said.message);
+        assert!(!said.message.contains("ScaledObject"), "{}", said.message);
         assert!(conditions::is_true(&all, READY), "it is done as far as it can be");
+        // One that KubeElasti left paused would undo every wake.
+        let keda = Autoscaler { type_: "keda".to_owned(), name: "web".to_owned() };
+        let mut report = serving();
+        report.not_acted_on(&ElastiServiceSpec { autoscaler: Some(keda), ..ElastiServiceSpec::default() });
+        let all = report.follow(&ElastiServiceStatus::default(), 1, at(1)).0.conditions.unwrap();
+        let said = conditions::get(&all, NOT_ACTED_ON).unwrap();
+        assert!(said.message.contains("unpause web"), "{}", said.message);
     }
 
     #[test]

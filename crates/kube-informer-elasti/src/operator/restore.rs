@@ -3,18 +3,32 @@
 //! Whatever sleeps because of an ElastiService is woken: what is noted on the private Services that it owns, whatever its spec
 //! says by now. What the server says counts, not what was known a moment ago. Trouble that passes is not taken for an end.
 
-use kube_informer::connect::ResolveError;
-use kube_informer::controller::Request;
+use std::time::Duration;
+
+use kube_informer::controller::{Context, Request};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 
 use k8s_openapi::api::core::v1::Service;
 
 use super::desired::{self, SERVICE_NAME};
+use super::world::{self, WorldError};
 use super::{Inner, Operator};
 use crate::api::{ElastiService, ElastiServiceSpec};
 use crate::names;
+use crate::ops_informer::FollowError;
 use crate::scale::ScaleError;
+
+/// Nobody answers though enough time has passed, in one word.
+pub(super) const NOT_ANSWERED: &str = "RestoreTimedOut";
+
+/// The same in more.
+pub(super) fn too_long(deadline: Duration) -> String {
+    format!(
+        "pods did not answer for its Service within {deadline:?}, at every port and address family that led to the resolver; \
+         requests are not kept any more: see that the target's pods are ready, and match the Service's selector and ports"
+    )
+}
 
 /// What is to be given back.
 #[derive(Debug, Default)]
@@ -79,8 +93,7 @@ impl Operator {
             Some(resource) => resource,
             None => match self.resolve(reference).await {
                 Ok(resource) => resource,
-                Err(ResolveError::NotFound(missing)) if missing.unreadable.is_empty() => return Ok(()),
-                Err(ResolveError::NotWatchable { .. }) => return Ok(()),
+                Err(FollowError::UnknownKind { .. } | FollowError::Reference { .. }) => return Ok(()),
                 Err(error) => {
                     let tried = format!("look up {reference}");
                     return Err(ScaleError::Failed { tried, why: error.to_string(), source: None });
@@ -88,6 +101,24 @@ impl Operator {
             },
         };
         given.target(resource, reference.name.clone());
+        Ok(())
+    }
+
+    /// What leads to the resolver for as long as it is waited leads to where it is now.
+    pub(super) async fn refresh(
+        &self,
+        context: &Context<ElastiService>,
+        object: &Object<ElastiService>,
+    ) -> Result<(), WorldError> {
+        let world = &self.inner.world;
+        let (namespace, resolver) = (object.namespace(), world.resolver());
+        for slice in world.slices.list().namespace(namespace).controlled_by(object) {
+            let Some(known) = world.slice(namespace, slice.name()) else { continue };
+            if let Ok(view) = known.view() {
+                let wanted = desired::refreshed(&view, &resolver);
+                world::wrote(context, world.put(Some(&known), &wanted).await?);
+            }
+        }
         Ok(())
     }
 

@@ -65,6 +65,9 @@ impl Operator {
         if let Value::Object(patch) = &mut patch {
             // Others write it.
             patch.remove("lastScaledUpTime");
+            if status.replicas.is_none() {
+                patch.insert("replicas".to_owned(), Value::Null);
+            }
         }
         let writer = Status::of::<ElastiService>(self.inner.factory.client()).manager(NAME);
         match writer.patch(object, &patch).await {

@@ -3,12 +3,14 @@
 //! 1. The service is held, and with it every other one of the same target: the decision is to redirect them, whatever their
 //!    pods say.
 //! 2. It is waited until the slices to the resolver are written, in the cache, and on the server with somebody ready in
-//!    them; and that the ElastiServices are on the server as they were. Where that cannot be, nothing else is done.
+//!    each of them; then what is about to sleep is [noted](super::interrupted), and the ElastiServices are on the server as
+//!    they were. Where that cannot be, nothing else is done.
 //! 3. The target is scaled to zero, and seen at zero. From then on the decision is the same without the hold, which ends.
 //!
-//! A [wake](Operator::wake) meanwhile goes before it, and so does an edit or a deletion of the ElastiService: the target stays
-//! awake, or is woken again.
+//! A [wake](Operator::wake) meanwhile goes before it, in whichever process, and so does an edit or a deletion of the
+//! ElastiService: the target stays awake, or is woken again; also where this process ends in the middle.
 
+use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube_informer::controller::Request;
 use kube_informer::informer::CaughtUpError;
@@ -17,7 +19,7 @@ use kube_informer::resource::Resource;
 use tokio::time::{Instant, timeout_at};
 
 use super::desired;
-use super::holds::Hold;
+use super::holds::{Done, Hold};
 use super::wake::{Known, WakeError};
 use super::{Inner, Operator};
 use crate::api::{ElastiService, ScaleTargetRef};
@@ -67,11 +69,31 @@ pub enum SleepError {
 
 /// Who acts for a target, as it was when that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Captured {
-    elasti: Request,
-    uid: String,
+pub(super) struct Captured {
+    pub(super) elasti: Request,
+    pub(super) uid: String,
     service: String,
     reference: ScaleTargetRef,
+}
+
+/// When each of them was woken last, by whichever process.
+type Wakes = Vec<Option<Timestamp>>;
+
+/// Why a target is not put to sleep.
+enum Against {
+    /// It cannot be redirected, or is not what it was.
+    Redirect(String),
+    /// Somebody asked for it.
+    Woken,
+}
+
+impl Against {
+    fn error(self, elasti: Request) -> SleepError {
+        match self {
+            Self::Redirect(why) => SleepError::NotRedirected { elasti, why },
+            Self::Woken => SleepError::Woken { elasti },
+        }
+    }
 }
 
 impl Operator {
@@ -81,7 +103,7 @@ impl Operator {
     ///
     /// Where the service is unknown, cannot be redirected, was asked for meanwhile, or could not be scaled.
     pub async fn put_to_sleep(&self, namespace: &str, service: &str) -> Result<Asleep, SleepError> {
-        let Known { elasti, spec, target } =
+        let Known { elasti, spec, target, .. } =
             self.known(namespace, service).await.map_err(SleepError::Unknown)?;
         let Inner { settings, holds, pokes, scaler, .. } = &*self.inner;
         let captured = self.sharing(namespace, &target, &spec.scale_target_ref);
@@ -91,50 +113,69 @@ impl Operator {
         }
         // All of them, before any of them: the target answers for every one of these Services.
         let mut held: Vec<_> = captured.iter().map(|each| holds.hold(&each.elasti, pokes)).collect();
-        let redirects = held.iter_mut().zip(&captured).map(|(hold, each)| async move {
-            self.redirect(hold, namespace, &each.service)
-                .await
-                .map_err(|why| if each.service == service { why } else { format!("{}: {why}", each.elasti) })
-        });
-        let redirected = futures_util::future::try_join_all(redirects);
+        let (name, note) =
+            (&spec.scale_target_ref.name, desired::target_note(&target, &spec.scale_target_ref.name));
+        let (mut wakes, mut noted) = (Wakes::new(), false);
         let deadline = Instant::now() + settings.sleep_deadline;
-        let why = match timeout_at(deadline, async {
-            redirected.await?;
+        let prepared = timeout_at(deadline, async {
+            wakes = self.wakes(&captured).await.map_err(Against::Redirect)?;
+            let redirects = held.iter_mut().zip(&captured).map(|(hold, each)| async move {
+                self.redirect(hold, namespace).await.map_err(|why| match each.service == service {
+                    true => why,
+                    false => format!("{}: {why}", each.elasti),
+                })
+            });
+            futures_util::future::try_join_all(redirects).await.map_err(Against::Redirect)?;
+            // Whoever comes after this process, if it ends here, knows what was about to be done.
+            noted = true;
+            self.note_sleep(&captured, &note).await.map_err(Against::Redirect)?;
             // What was known may be old by now: it is the target of these, or it stays as it is.
-            self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured).await
+            self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured, &wakes).await
         })
-        .await
-        {
-            Ok(Ok(())) => None,
-            Ok(Err(why)) => Some(why),
-            Err(_) => Some(format!("that was not done within {:?}", settings.sleep_deadline)),
+        .await;
+        let against = match prepared {
+            Ok(Ok(())) => held.iter().any(Hold::was_woken).then_some(Against::Woken),
+            Ok(Err(against)) => Some(against),
+            Err(_) => {
+                Some(Against::Redirect(format!("that was not done within {:?}", settings.sleep_deadline)))
+            }
         };
-        if let Some(why) = why {
-            return Err(SleepError::NotRedirected { elasti, why });
+        if let Some(against) = against {
+            if noted {
+                self.forget_sleep(&captured).await;
+            }
+            return Err(against.error(elasti));
         }
-        if held.iter().any(Hold::was_woken) {
-            return Err(SleepError::Woken { elasti });
-        }
-        let name = &spec.scale_target_ref.name;
         let scaled = match scaler.down_to_zero(&target, namespace, name).await {
             Ok(scaled) => scaled,
-            Err(source) => return Err(SleepError::ScalingFailed { elasti, source }),
+            Err(source) => {
+                // Where it may have been done all the same, the note stays: it is looked after when nothing is held any more.
+                if !source.is_transient() {
+                    self.forget_sleep(&captured).await;
+                }
+                return Err(SleepError::ScalingFailed { elasti, source });
+            }
         };
-        // Whoever edited or deleted it since the look above has found it awake, and woke nothing.
-        let unchanged = self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured).await;
-        // The same with whoever woke it.
-        let was_woken = held.iter().any(Hold::was_woken);
-        if was_woken || unchanged.is_err() {
+        // Whoever edited, deleted or woke it since the look above has found it awake, and woke nothing.
+        let unchanged =
+            self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured, &wakes).await;
+        let against = match unchanged {
+            _ if held.iter().any(Hold::was_woken) => Some(Against::Woken),
+            Ok(()) => None,
+            Err(against) => Some(against),
+        };
+        if let Some(against) = against {
             return match scaler.up(&target, namespace, name, scaled.before.max(spec.wake_to())).await {
                 Err(source) if !matches!(source, ScaleError::NotFound { .. }) => {
                     Err(SleepError::ScalingFailed { elasti, source })
                 }
-                _ => Err(match unchanged {
-                    Err(why) if !was_woken => SleepError::NotRedirected { elasti, why },
-                    _ => SleepError::Woken { elasti },
-                }),
+                _ => {
+                    self.forget_sleep(&captured).await;
+                    Err(against.error(elasti))
+                }
             };
         }
+        self.forget_sleep(&captured).await;
         // Where it is not seen in time, the hold ends all the same: the pods decide, and they are going.
         let seen =
             futures_util::future::join_all(captured.iter().map(|each| self.seen_at_zero(&each.elasti)));
@@ -173,18 +214,35 @@ impl Operator {
         all
     }
 
-    /// Whether those that were captured are on the server as they were, and are all.
+    /// When those that were captured were woken last, as the server has it.
+    async fn wakes(&self, captured: &[Captured]) -> Result<Wakes, String> {
+        let mut wakes = Wakes::new();
+        for each in captured {
+            let now = self.now(&each.elasti).await?;
+            wakes.push(now.as_ref().and_then(woken));
+        }
+        Ok(wakes)
+    }
+
+    async fn now(&self, elasti: &Request) -> Result<Option<ElastiService>, String> {
+        let now = self.inner.world.read::<ElastiService>(elasti.namespace(), elasti.name()).await;
+        now.map_err(|error| format!("whether {elasti} has changed is not known: {error}"))
+    }
+
+    /// Whether those that were captured are on the server as they were, and are all, and nobody woke them.
     async fn is_unchanged(
         &self,
         namespace: &str,
         target: &Resource,
         reference: &ScaleTargetRef,
         captured: &[Captured],
-    ) -> Result<(), String> {
-        for each in captured {
+        wakes: &Wakes,
+    ) -> Result<(), Against> {
+        for (each, before) in captured.iter().zip(wakes) {
             let elasti = &each.elasti;
-            let now = self.inner.world.read::<ElastiService>(namespace, elasti.name()).await;
-            let now = now.map_err(|error| format!("whether {elasti} has changed is not known: {error}"))?;
+            let now = self.now(elasti).await.map_err(Against::Redirect)?;
+            // Another process may have found it awake a moment ago, and said that it is.
+            let is_woken = now.as_ref().and_then(woken) != *before;
             let is_same = now.is_some_and(|now| {
                 now.metadata.uid.as_deref() == Some(each.uid.as_str())
                     && now.metadata.deletion_timestamp.is_none()
@@ -192,17 +250,22 @@ impl Operator {
                     && now.spec.scale_target_ref == each.reference
             });
             if !is_same {
-                return Err(format!("{elasti} was edited or deleted meanwhile"));
+                return Err(Against::Redirect(format!("{elasti} was edited or deleted meanwhile")));
+            }
+            if is_woken {
+                return Err(Against::Woken);
             }
         }
         let more =
             self.sharing(namespace, target, reference).into_iter().find(|each| !captured.contains(each));
-        more.map_or(Ok(()), |more| Err(format!("{} names the same target since then", more.elasti)))
+        more.map_or(Ok(()), |more| {
+            Err(Against::Redirect(format!("{} names the same target since then", more.elasti)))
+        })
     }
 
-    async fn redirect(&self, hold: &mut Hold, namespace: &str, service: &str) -> Result<(), String> {
+    async fn redirect(&self, hold: &mut Hold, namespace: &str) -> Result<(), String> {
         let world = &self.inner.world;
-        let written = hold.redirected().await?;
+        let Done { slices, written } = hold.redirected().await?;
         for written in written {
             match world.slices.caught_up(&written, self.inner.settings.sleep_deadline).await {
                 // Versions without an order cannot be waited for.
@@ -211,19 +274,21 @@ impl Operator {
             }
         }
         // A cache may still have what was deleted a moment ago. The server knows.
-        for name in desired::slice_names(service) {
-            match world.api::<EndpointSlice>(namespace).get_opt(&name).await {
-                Ok(Some(slice)) => {
-                    let leads = slice.endpoints.iter().flatten().any(desired::is_ready);
-                    if leads && slice.metadata.deletion_timestamp.is_none() {
-                        return Ok(());
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => return Err(format!("the slice {name} could not be read: {error}")),
+        for name in &slices {
+            let slice =
+                world.read::<EndpointSlice>(namespace, name).await.map_err(|error| error.to_string())?;
+            let leads = slice.is_some_and(|slice| {
+                slice.endpoints.iter().flatten().any(desired::is_ready)
+                    && slice.metadata.deletion_timestamp.is_none()
+            });
+            if !leads {
+                return Err(format!("the slice {name} leads to nobody"));
             }
         }
-        Err("there is no slice that leads to it".to_owned())
+        match slices.is_empty() {
+            true => Err("there is no slice that leads to it".to_owned()),
+            false => Ok(()),
+        }
     }
 
     async fn seen_at_zero(&self, elasti: &Request) {
@@ -239,4 +304,9 @@ impl Operator {
             }
         }
     }
+}
+
+/// When it was woken last.
+fn woken(elasti: &ElastiService) -> Option<Timestamp> {
+    elasti.status.as_ref()?.last_scaled_up_time
 }

@@ -1,14 +1,16 @@
 //! Waking: somebody asks for a service that sleeps.
 //!
 //! It works wherever the ElastiServices have been read, whether this process leads or not: what a service's target is comes
-//! from the directory, or, where this process reconciles nothing, from the ElastiServices themselves. Waking changes nothing
-//! but a number of replicas, upwards; done twice, it is done once.
+//! from the directory, or, where this process reconciles nothing, from the ElastiServices themselves; what the server calls
+//! it is remembered. Waking changes nothing but a number of replicas, upwards; done twice, it is done once.
+//!
+//! Whoever puts a target to sleep shall know of a wake meanwhile, also of one in another process: that is why such a process
+//! writes the time of the wake first and scales after that, while the other one scales first and reads the time after that.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube_informer::connect::ResolveError;
 use kube_informer::controller::Request;
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
@@ -17,9 +19,13 @@ use serde_json::json;
 
 use super::{NAME, Operator};
 use crate::api::{ElastiService, ElastiServiceSpec, ScaleTargetRef};
+use crate::ops_informer::FollowError;
 use crate::scale::{ScaleError, Scaled};
 
-/// The time of a wake is written at most so often, where nothing was scaled.
+/// How long it may take to write the time of a wake before the target is woken.
+const NOTED_WITHIN: Duration = Duration::from_secs(3);
+
+/// The time of a wake is written at most so often, where nothing was scaled and nobody else needs to know.
 const NOTED_EVERY: Duration = Duration::from_secs(5);
 
 /// What came of waking a service.
@@ -68,6 +74,8 @@ pub(super) struct Known {
     pub(super) elasti: Request,
     pub(super) spec: ElastiServiceSpec,
     pub(super) target: Resource,
+    /// Whether this process reconciles it.
+    pub(super) is_ours: bool,
 }
 
 impl Operator {
@@ -77,16 +85,24 @@ impl Operator {
     ///
     /// Where the service is unknown, or its target could not be scaled.
     pub async fn wake(&self, namespace: &str, service: &str) -> Result<Woken, WakeError> {
-        let Known { elasti, spec, target } = self.known(namespace, service).await?;
+        let Known { elasti, spec, target, is_ours } = self.known(namespace, service).await?;
         // Whoever is about to put it to sleep shall know, before and after it does.
         self.inner.holds.woken(&elasti);
         let name = &spec.scale_target_ref.name;
         let object = self.inner.world.elastis.get(elasti.namespace(), elasti.name());
+        if let Some(object) = object.as_ref().filter(|_| !is_ours)
+            && tokio::time::timeout(NOTED_WITHIN, self.note_time(object)).await.is_err()
+        {
+            tracing::warn!(%elasti, "when it was woken was not noted in time");
+        }
         let scaled = self.inner.scaler.up(&target, namespace, name, spec.wake_to()).await;
         match scaled {
             Ok(scaled) => {
                 if let Some(object) = &object {
-                    self.note_wake(object, &spec, &scaled).await;
+                    self.say_wake(object, &spec, &scaled);
+                    if is_ours && (scaled.now != scaled.before || !is_noted(object)) {
+                        self.note_time(object).await;
+                    }
                 }
                 Ok(Woken { elasti, scaled })
             }
@@ -106,6 +122,7 @@ impl Operator {
         let entry = self.inner.directory.lookup(namespace, service);
         let entry =
             entry.filter(|entry| first.as_ref().is_none_or(|first| first.uid().to_string() == entry.uid));
+        let is_ours = entry.is_some();
         let (elasti, spec, target) = match entry {
             Some(entry) => (entry.elasti.clone(), entry.spec.clone(), entry.target.clone()),
             None => {
@@ -123,36 +140,39 @@ impl Operator {
                 Err(error) => return Err(WakeError::NoTarget { elasti, why: error.to_string() }),
             },
         };
-        Ok(Known { elasti, spec, target })
+        Ok(Known { elasti, spec, target, is_ours })
     }
 
     /// What the server calls a target that is not followed.
-    pub(super) async fn resolve(&self, reference: &ScaleTargetRef) -> Result<Resource, ResolveError> {
-        let (group, version) = reference.api_version.split_once('/').unwrap_or(("", &reference.api_version));
-        self.inner.factory.resolve(&format!("{}.{version}.{group}", reference.kind)).await
+    pub(super) async fn resolve(&self, reference: &ScaleTargetRef) -> Result<Resource, FollowError> {
+        self.inner.ops.resolve(reference).await
     }
 
-    /// When it was woken last, and that people know.
-    async fn note_wake(&self, object: &Object<ElastiService>, spec: &ElastiServiceSpec, scaled: &Scaled) {
-        let now = Timestamp::now();
-        let is_scaled = scaled.now != scaled.before;
-        if is_scaled {
+    /// That people know.
+    fn say_wake(&self, object: &Object<ElastiService>, spec: &ElastiServiceSpec, scaled: &Scaled) {
+        if scaled.now != scaled.before {
             let note = format!(
                 "{} was scaled from {} to {}: somebody asked for {}",
                 spec.scale_target_ref.name, scaled.before, scaled.now, spec.service
             );
             self.inner.recorder.normal(object, "SuccessToScale", "ScaleUp", note);
         }
-        let last = object.pointer::<Timestamp>("/status/lastScaledUpTime").ok().flatten();
-        let is_recent = last.is_some_and(|last| now.duration_since(last).unsigned_abs() < NOTED_EVERY);
-        if is_recent && !is_scaled {
-            return;
-        }
-        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    }
+
+    /// When it was woken last. No two wakes have the same time: whoever compares finds each of them.
+    async fn note_time(&self, object: &Object<ElastiService>) {
+        let now = Timestamp::now();
+        let now = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
         let status = Status::of::<ElastiService>(self.inner.factory.client()).manager(NAME);
         if let Err(error) = status.patch(object, &json!({ "lastScaledUpTime": now })).await {
             // The target is awake, which is what was asked for.
             tracing::warn!(elasti = %object.key(), %error, "when it was woken could not be noted");
         }
     }
+}
+
+/// Whether a wake was noted a moment ago.
+fn is_noted(object: &Object<ElastiService>) -> bool {
+    let last = object.pointer::<Timestamp>("/status/lastScaledUpTime").ok().flatten();
+    last.is_some_and(|last| Timestamp::now().duration_since(last).unsigned_abs() < NOTED_EVERY)
 }

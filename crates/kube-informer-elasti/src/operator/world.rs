@@ -8,7 +8,7 @@
 //! version that was: where others were faster, it is read again. Deletions name the UID: another object of the same name is
 //! left alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube_client::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube_client::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube_client::core::Resource as KubeResource;
 use kube_informer::cache::Index;
 use kube_informer::controller::{Context, Request};
@@ -25,9 +25,10 @@ use kube_informer::informer::{Informer, Scope, State, Written};
 use kube_informer::object::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
-use super::OperatorSettings;
-use super::desired::{self, Amended, MANAGED_BY, MANAGER, Resolver, SERVICE_NAME};
+use super::desired::{self, Amended, MANAGED_BY, MANAGER, Resolver, SERVICE_NAME, Way};
+use super::{NAME, OperatorSettings};
 use crate::api::{self, ElastiService, ElastiServiceSpec};
 use crate::scale::ScaleError;
 
@@ -151,14 +152,27 @@ impl World {
         all.ok().into_iter().flatten()
     }
 
-    /// Whether a Service leads to a pod of its own that takes requests.
-    pub(super) fn is_answered(&self, namespace: &str, service: &str) -> bool {
-        let mut own = self.slices_of(namespace, service).filter(|slice| {
+    /// The ways by which a Service leads to pods of its own that take requests.
+    pub(super) fn answered(&self, namespace: &str, service: &str) -> BTreeSet<Way> {
+        let own = self.slices_of(namespace, service).filter(|slice| {
             !desired::is_to_resolver(slice.name(), service) && slice.deletion().is_none() && !is_ours(slice)
         });
-        own.any(|slice| {
-            slice.view().is_ok_and(|slice| slice.endpoints.iter().flatten().any(desired::is_ready))
-        })
+        let own: Vec<_> = own.filter_map(|slice| slice.view().ok()).collect();
+        desired::answered(own.iter().map(|slice| &**slice))
+    }
+
+    /// The ways by which a Service leads to the resolver.
+    pub(super) fn redirected(&self, namespace: &str, service: &str) -> BTreeSet<Way> {
+        let names = desired::slice_names(service);
+        let slices = names.iter().filter_map(|name| self.slice(namespace, name)?.view().ok());
+        let slices: Vec<_> = slices.collect();
+        desired::ways(slices.iter().map(|slice| &**slice))
+    }
+
+    /// Whether pods of its own take requests to a Service, whichever way they come that leads to the resolver now.
+    pub(super) fn is_answered(&self, namespace: &str, service: &str) -> bool {
+        let answered = self.answered(namespace, service);
+        !answered.is_empty() && self.redirected(namespace, service).is_subset(&answered)
     }
 
     /// Whether what is known of slices is what the server has.
@@ -211,6 +225,22 @@ impl World {
     {
         let tried = format!("read the {} {namespace}/{name}", T::kind(&()));
         timely(&tried, self.api::<T>(namespace).get_opt(name)).await
+    }
+
+    /// Writes an annotation of an ElastiService, or takes it away, if it is the one that is meant.
+    pub(super) async fn annotate(
+        &self,
+        elasti: &Request,
+        uid: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<(), WorldError> {
+        let tried = format!("note on the ElastiService {elasti} what is done with it");
+        let patch = json!({ "metadata": { "uid": uid, "annotations": { key: value } } });
+        let api = self.api::<ElastiService>(elasti.namespace());
+        let params = PatchParams { field_manager: Some(NAME.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(&patch);
+        timely(&tried, api.patch_metadata(elasti.name(), &params, &patch)).await.map(drop)
     }
 
     /// Sees to it that an object is there as it is wanted. Tells what was written, if anything was.
@@ -424,6 +454,11 @@ impl WorldError {
             | Self::Asleep { .. }
             | Self::View { .. } => "WriteFailed",
         }
+    }
+
+    /// Whether what it was about is not there any more, or is another one by now.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Failed { source, .. } if is_code(source, 404) || is_code(source, 409))
     }
 
     /// Whether somebody has to do something about it.

@@ -10,6 +10,7 @@ use kube_informer::informer::Cause;
 use kube_informer::manager::{KeyParams, Manager, Owner, RequestWatch, Watch, WatchState};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
+use tokio::time::Instant;
 
 use super::TargetState;
 use super::decision::{Facts, decide};
@@ -38,6 +39,10 @@ pub(super) struct Followed {
     was_there: bool,
     /// The last that was told.
     pub(super) state: Option<TargetState>,
+    /// Since when what is known may be old.
+    stale_since: Option<Instant>,
+    /// Whether that is so for long enough to be told.
+    pub(super) stale_lasts: bool,
 }
 
 /// An object that has the selector of another one.
@@ -87,7 +92,17 @@ impl Followed {
             selector: None,
             was_there: false,
             state: None,
+            stale_since: None,
+            stale_lasts: false,
         }
+    }
+
+    /// What is known may be old, or is what the server has. Whether that is to be told.
+    pub(super) fn note_stale(&mut self, is_stale: bool, lasting: Duration) -> bool {
+        let since = is_stale.then(|| self.stale_since.unwrap_or_else(Instant::now));
+        self.stale_since = since;
+        let lasts = since.is_some_and(|since| since.elapsed() >= lasting);
+        std::mem::replace(&mut self.stale_lasts, lasts) != lasts
     }
 
     /// Where another object is to be watched than is: that one, if any, and the one that was. Whoever asks sees to it.
@@ -159,7 +174,14 @@ impl Followed {
             return Looked { news: false, settled, reference: false };
         };
         self.was_there |= matches!(found, Ok(Some(_)));
-        let state = TargetState { target: target.ok().flatten(), ready_pods, decision, why, stale: None };
+        let state = TargetState {
+            target: target.ok().flatten(),
+            ready_pods,
+            decision,
+            why,
+            stale: None,
+            stale_lasts: false,
+        };
         let news = self.state.as_ref().is_none_or(|before| is_news(before, &state));
         self.state = Some(state);
         Looked { news, settled, reference: false }

@@ -10,6 +10,7 @@ use kube_informer::controller::Request;
 use kube_informer::informer::{Event, Informer, State as Health};
 use kube_informer::object::Object;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::followed::Looked;
 use super::{Inner, State, TargetState, pods};
@@ -17,13 +18,17 @@ use super::{Inner, State, TargetState, pods};
 /// How often those are looked at of whom something is not known, or may be old.
 const SWEEP: Duration = Duration::from_millis(500);
 
+/// How often all of them are.
+const ALL: Duration = Duration::from_secs(5);
+
 /// So many events of pods are taken together.
 const TOGETHER: usize = 256;
 
 impl Inner {
     /// Looks at what is known of an owner's target, and tells what is new.
     pub(super) fn look(self: &Arc<Self>, owner: &Request) {
-        let Looked { news, settled, reference } = self.lock().look(owner);
+        let lasting = self.settings().lasting;
+        let Looked { news, settled, reference } = self.lock().look(owner, lasting);
         if news {
             self.news.tell(owner);
         }
@@ -48,10 +53,13 @@ impl Inner {
 }
 
 impl State {
-    fn look(&mut self, owner: &Request) -> Looked {
+    fn look(&mut self, owner: &Request, lasting: Duration) -> Looked {
         let Some(followed) = self.owners.get_mut(owner) else { return Looked::nothing() };
         let Some(namespace) = self.namespaces.get_mut(owner.namespace()) else { return Looked::nothing() };
-        followed.look(owner, &mut namespace.pods, &mut namespace.selectors)
+        let mut looked = followed.look(owner, &mut namespace.pods, &mut namespace.selectors);
+        let is_stale = followed.watch.stale().is_some() || namespace.pods.stale().is_some();
+        looked.news |= followed.note_stale(is_stale, lasting) && followed.state.is_some();
+        looked
     }
 
     pub(super) fn told(&self, owner: &Request) -> Option<TargetState> {
@@ -65,6 +73,7 @@ impl State {
             (None, Some(pods)) => Some(format!("its pods: {pods}")),
             (Some(target), Some(pods)) => Some(format!("the target: {target}; its pods: {pods}")),
         };
+        told.stale_lasts = followed.stale_lasts && told.stale.is_some();
         Some(told)
     }
 }
@@ -142,17 +151,32 @@ impl Inner {
     }
 }
 
-/// Looks at those of whom something is not known, or may be old, until it is. It is aborted with the last handle.
+/// Looks at those of whom something is not known, or may be old, until it is; and at all of them from time to time, because
+/// a watch that is interrupted says nothing. It is aborted with the last handle.
 pub(super) async fn sweep(inner: Weak<Inner>, wake: Arc<Notify>) {
+    let mut all_at = Instant::now() + ALL;
     loop {
         let Some(owners) = inner.upgrade().map(|inner| inner.unsettled().clone()) else { return };
         if owners.is_empty() {
-            wake.notified().await;
+            tokio::select! {
+                () = wake.notified() => continue,
+                () = tokio::time::sleep_until(all_at) => {}
+            }
+        } else {
+            tokio::time::sleep(SWEEP).await;
+        }
+        let Some(inner) = inner.upgrade() else { return };
+        if Instant::now() < all_at {
+            owners.iter().for_each(|owner| inner.look(owner));
             continue;
         }
-        tokio::time::sleep(SWEEP).await;
-        let Some(inner) = inner.upgrade() else { return };
-        owners.iter().for_each(|owner| inner.look(owner));
+        all_at = Instant::now() + ALL;
+        let all: Vec<Request> = inner.lock().owners.keys().cloned().collect();
+        for owner in &all {
+            inner.look(owner);
+            // Others on the same thread have their turn.
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -32,7 +32,9 @@ pub(super) struct Kind {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
-    known: Mutex<HashMap<Key, Known>>,
+    kinds: Memory<Arc<Kind>>,
+    /// What the server calls them: enough for those who only scale.
+    resources: Memory<Resource>,
     /// Held by the one who asks.
     asking: tokio::sync::Mutex<()>,
 }
@@ -40,10 +42,16 @@ pub(super) struct Kinds {
 /// The API version, and the kind in small letters.
 type Key = (String, String);
 
+/// What the server said, for a while.
 #[derive(Debug)]
-struct Known {
+struct Memory<T> {
+    known: Mutex<HashMap<Key, Known<T>>>,
+}
+
+#[derive(Debug)]
+struct Known<T> {
     until: Instant,
-    kind: Result<Arc<Kind>, FollowError>,
+    said: Result<T, FollowError>,
 }
 
 /// How long it is remembered what a kind is. Definitions change, if seldom.
@@ -66,48 +74,91 @@ impl Kinds {
         factory: &Factory,
         reference: &ScaleTargetRef,
     ) -> Result<Arc<Kind>, FollowError> {
-        let name = kubectl_name(reference)?;
+        kubectl_name(reference)?;
         let key = key(reference);
-        if let Some(kind) = self.remembered(&key) {
+        if let Some(kind) = self.kinds.get(&key) {
             return kind;
         }
         let _one = self.asking.lock().await;
         // Whoever asked before may have asked the same.
-        if let Some(kind) = self.remembered(&key) {
+        if let Some(kind) = self.kinds.get(&key) {
             return kind;
         }
-        let mut kind = ask(factory, reference, &name).await.map(Arc::new);
+        let kind = async {
+            let resource = self.look_up(factory, reference).await?;
+            let shape = shape(factory, reference, &resource).await?;
+            Ok(Arc::new(Kind { resource, shape }))
+        };
+        self.kinds.keep(key, kind.await)
+    }
+
+    /// What the server calls what a spec names.
+    pub(super) async fn resource(
+        &self,
+        factory: &Factory,
+        reference: &ScaleTargetRef,
+    ) -> Result<Resource, FollowError> {
+        if let Some(resource) = self.resources.get(&key(reference)) {
+            return resource;
+        }
+        let _one = self.asking.lock().await;
+        self.look_up(factory, reference).await
+    }
+
+    /// In one's turn to ask.
+    async fn look_up(&self, factory: &Factory, reference: &ScaleTargetRef) -> Result<Resource, FollowError> {
+        let key = key(reference);
+        match self.resources.get(&key) {
+            Some(resource) => resource,
+            None => self.resources.keep(key, look_up(factory, reference).await),
+        }
+    }
+
+    /// Asks anew when it is asked for the next time.
+    pub(super) fn forget(&self, reference: &ScaleTargetRef) {
+        let key = key(reference);
+        self.kinds.lock().remove(&key);
+        self.resources.lock().remove(&key);
+    }
+}
+
+impl<T: Clone> Memory<T> {
+    fn get(&self, key: &Key) -> Option<Result<T, FollowError>> {
+        let known = self.lock();
+        known.get(key).filter(|found| found.until > Instant::now()).map(|found| found.said.clone())
+    }
+
+    /// Remembers what the server said. What counts then is what was known before, where it said nothing.
+    fn keep(&self, key: Key, mut said: Result<T, FollowError>) -> Result<T, FollowError> {
         let is_answer =
-            matches!(kind, Ok(_) | Err(FollowError::UnknownKind { .. } | FollowError::NotScalable { .. }));
+            matches!(said, Ok(_) | Err(FollowError::UnknownKind { .. } | FollowError::NotScalable { .. }));
         let mut known = self.lock();
         if !is_answer {
             // What was known stays so until the server says otherwise.
-            let Some(Known { kind: Ok(before), .. }) = known.remove(&key) else { return kind };
-            kind = Ok(before);
+            let Some(Known { said: Ok(before), .. }) = known.remove(&key) else { return said };
+            said = Ok(before);
         }
-        let kept = if is_answer && kind.is_ok() { REMEMBERED } else { MISSED };
+        let kept = if is_answer && said.is_ok() { REMEMBERED } else { MISSED };
         let now = Instant::now();
         if known.len() >= MOST {
             known.retain(|_, found| found.until > now);
         }
         if known.len() < MOST {
-            known.insert(key, Known { until: now + kept, kind: kind.clone() });
+            known.insert(key, Known { until: now + kept, said: said.clone() });
         }
-        kind
+        said
     }
+}
 
-    /// Asks anew when it is asked for the next time.
-    pub(super) fn forget(&self, reference: &ScaleTargetRef) {
-        self.lock().remove(&key(reference));
-    }
-
-    fn remembered(&self, key: &Key) -> Option<Result<Arc<Kind>, FollowError>> {
-        let known = self.lock();
-        known.get(key).filter(|found| found.until > Instant::now()).map(|found| found.kind.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
+impl<T> Memory<T> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known<T>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Default for Memory<T> {
+    fn default() -> Self {
+        Self { known: Mutex::default() }
     }
 }
 
@@ -142,12 +193,17 @@ fn group_and_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-async fn ask(factory: &Factory, reference: &ScaleTargetRef, name: &str) -> Result<Kind, FollowError> {
+async fn look_up(factory: &Factory, reference: &ScaleTargetRef) -> Result<Resource, FollowError> {
+    let name = kubectl_name(reference)?;
     let unknown = |why: String| FollowError::UnknownKind { reference: reference.to_string(), why };
-    let resource = factory.resolve(name).await.map_err(|error| match error {
-        ResolveError::Discovery { reason, .. } => {
-            FollowError::Unreachable { tried: format!("look up {reference}"), why: reason }
-        }
+    let unreachable = |why: String| FollowError::Unreachable { tried: format!("look up {reference}"), why };
+    let resource = factory.resolve(&name).await.map_err(|error| match error {
+        ResolveError::Discovery { reason, .. } => unreachable(reason),
+        ResolveError::NotFound(missing) => match unread(&missing.unreadable, &reference.api_version) {
+            // It may be there.
+            Some(why) => unreachable(format!("what the server has there cannot be read: {why}")),
+            None => unknown(missing.to_string()),
+        },
         other => unknown(other.to_string()),
     })?;
     // A group may be written as its beginning for people; a spec says it in whole.
@@ -157,8 +213,16 @@ async fn ask(factory: &Factory, reference: &ScaleTargetRef, name: &str) -> Resul
             reference.api_version
         )));
     }
-    let shape = shape(factory, reference, &resource).await?;
-    Ok(Kind { resource, shape })
+    Ok(resource)
+}
+
+/// What could not be read of a group and version, among all that could not be.
+fn unread<'a>(unreadable: &'a [String], api_version: &str) -> Option<&'a str> {
+    let root = if api_version.contains('/') { "/apis" } else { "/api" };
+    let is_about = |text: &&String| {
+        text.split_once(": ").is_some_and(|(place, _)| place == api_version || place == root)
+    };
+    unreadable.iter().find(is_about).map(String::as_str)
 }
 
 async fn shape(
@@ -260,6 +324,33 @@ mod tests {
         ] {
             assert_eq!(kubectl_name(&reference(api_version, kind, "web")).unwrap(), asked);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_missing() {
+        let unreadable = ["apps/v1: 503: away", "metrics.k8s.io/v1beta1: 503: away"].map(str::to_owned);
+        assert_eq!(unread(&unreadable, "apps/v1"), Some("apps/v1: 503: away"));
+        for other in ["apps/v2", "v1", "example.com/v1"] {
+            assert_eq!(unread(&unreadable, other), None, "{other}");
+        }
+        let roots = ["/apis: 503: away".to_owned()];
+        assert!(unread(&roots, "apps/v1").is_some() && unread(&roots, "v1").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_said_is_remembered_for_a_while() {
+        let memory = Memory::<u32>::default();
+        let key = || ("apps/v1".to_owned(), "deployment".to_owned());
+        let away = || Err(FollowError::Unreachable { tried: String::new(), why: "away".to_owned() });
+        assert!(memory.keep(key(), away()).is_err());
+        assert_eq!(memory.get(&key()), None, "nothing was said");
+        assert_eq!(memory.keep(key(), Ok(1)), Ok(1));
+        assert_eq!(memory.get(&key()), Some(Ok(1)));
+        tokio::time::advance(REMEMBERED).await;
+        assert_eq!(memory.get(&key()), None);
+        assert_eq!(memory.keep(key(), away()), Ok(1), "what was known stays so");
+        tokio::time::advance(MISSED).await;
+        assert_eq!(memory.get(&key()), None, "and is asked for again soon");
     }
 
     #[test]

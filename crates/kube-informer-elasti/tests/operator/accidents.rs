@@ -70,10 +70,11 @@ async fn nothing_sleeps_that_was_deleted_while_it_was_put_to_sleep(mut stage: St
     });
     stalled.wait_applied(1).await;
     stage.delete(&stage.elasti_path("web")).await?;
-    stage.gone(&stage.elasti_path("web")).await;
     stalled.release();
     let slept = sleep.await?;
     assert!(matches!(slept, Err(SleepError::NotRedirected { .. })), "{slept:?}");
+    stage.replicas("deployments/web", 2).await;
+    stage.gone(&stage.elasti_path("web")).await;
     stage.replicas("deployments/web", 2).await;
     stage.close().await
 }

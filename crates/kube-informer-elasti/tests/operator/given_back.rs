@@ -329,7 +329,11 @@ async fn a_headless_service_is_not_put_to_sleep_and_says_why(stage: Stage) -> Re
     }
     stage.replicas("statefulsets/db", 1).await;
     stage.scale("statefulsets/db", 0).await?;
-    stage.condition("db", "Redirected", "True", "Headless").await;
+    let said = stage.condition("db", "Redirected", "False", "Headless").await;
+    assert!(said["message"].as_str().unwrap().contains("name a Service with a cluster IP"), "{said:#}");
+    stage.condition("db", "Ready", "False", "Headless").await;
     stage.event("db", "Headless").await;
+    // Whoever asked the resolver there would find nobody.
+    assert!(stage.find(&stage.slice_path("db")).await.is_none());
     stage.close().await
 }

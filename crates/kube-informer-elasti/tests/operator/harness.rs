@@ -100,13 +100,20 @@ impl Stage {
     /// Starts the operator as somebody.
     pub(crate) async fn operate_as(&mut self, kubeconfig: &str) -> Result<()> {
         let factory = Self::factory(kubeconfig).await?;
-        self.operate_with(factory);
+        self.operate_with(factory, self.settings());
         Ok(())
     }
 
-    fn operate_with(&mut self, factory: Factory) {
+    /// Starts the operator with other settings.
+    pub(crate) async fn operate_as_said(&mut self, settings: OperatorSettings) -> Result<()> {
+        let factory = Self::factory(self.place.kubeconfig()).await?;
+        self.operate_with(factory, settings);
+        Ok(())
+    }
+
+    fn operate_with(&mut self, factory: Factory, settings: OperatorSettings) {
         let manager = Manager::new(&factory);
-        let operator = Operator::new(self.settings(), &factory, &manager);
+        let operator = Operator::new(settings, &factory, &manager);
         manager.start();
         let runner = operator.run_under(Runner::new(&factory));
         let (stop, stopped) = oneshot::channel();
@@ -125,12 +132,17 @@ impl Stage {
 
     /// Starts the operator behind a proxy.
     pub(crate) async fn operate_behind(&mut self, proxy: &Proxy) -> Result<()> {
+        let factory = Self::factory_behind(proxy).await?;
+        self.operate_with(factory, self.settings());
+        Ok(())
+    }
+
+    /// A factory for the server behind a proxy.
+    pub(crate) async fn factory_behind(proxy: &Proxy) -> Result<Factory> {
         let kubeconfig = Kubeconfig::from_yaml(&proxy.kubeconfig("none"))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.auth_info.token = None;
-        let factory = Factory::from_config(config).await?;
-        self.operate_with(factory);
-        Ok(())
+        Ok(Factory::from_config(config).await?)
     }
 
     /// Starts the operator anew behind a proxy.

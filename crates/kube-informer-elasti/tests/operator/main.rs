@@ -12,18 +12,33 @@ mod support;
 mod scenarios;
 
 // That no request is lost.
+mod end_to_end;
 mod switching;
 
 // What others do in the middle of it.
 mod accidents;
 mod given_back;
+mod interrupted;
+mod standby;
+
+// By which ways requests come.
+mod ways;
 
 // What changes meanwhile: targets, specs, operators, definitions.
 mod changes;
+mod killed;
 mod restarts;
 
 // What cannot be done, and is said.
 mod bad_input;
+mod said;
 
 // What is written, and what is not.
 mod objects;
+
+// What it has to be allowed.
+mod rights;
+
+// What KubeElasti did wrong, and where that is shown to be avoided.
+mod avoided;
+mod defects;

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube_informer_elasti::names;
-use kube_informer_testbed::cluster::Cluster;
-use kube_informer_testbed::control_plane::Options;
-use kube_informer_testbed::require;
 use serde_json::{Value, json};
 
 use crate::harness::{Stage, addresses, on_both, spec};
@@ -103,7 +100,7 @@ async fn a_headless_service_stays_headless(stage: Stage) -> Result<()> {
     let spec = json!({ "clusterIP": "None", "selector": { "app": "db" }, "ports": [{ "port": 5432 }] });
     stage.post(&stage.path("services"), &json!({ "metadata": { "name": "db" }, "spec": spec })).await?;
     stage.elasti("db", "db", ("apps/v1", "StatefulSet", "db")).await?;
-    stage.mode("db", "proxy").await;
+    stage.condition("db", "Redirected", "False", "Headless").await;
     let private = stage.find(&stage.private_path("db")).await.unwrap();
     assert_eq!(private["spec"]["clusterIP"], "None");
     // Made anew with an address, it has a private one with an address.
@@ -111,6 +108,7 @@ async fn a_headless_service_stays_headless(stage: Stage) -> Result<()> {
     stage.service("db", json!({ "app": "db" })).await?;
     let has_address = |private: &Value| private["spec"]["clusterIP"] != "None";
     stage.until("the private one has an address, too", &stage.private_path("db"), has_address).await;
+    stage.mode("db", "proxy").await;
     assert_eq!(stage.ask("db").await?.status, 200);
     stage.close().await
 }
@@ -214,39 +212,4 @@ async fn what_is_not_acted_on_is_said_and_kept(stage: Stage) -> Result<()> {
     assert!(slice.is_none_or(|slice| !addresses(&slice).is_empty()));
     stage.kubelet.delay(Duration::ZERO);
     stage.close().await
-}
-
-/// Requests come by both families. The embedded server knows one.
-async fn both_families_are_redirected(stage: Stage) -> Result<()> {
-    stage.deployment("web", 0).await?;
-    let spec = json!({ "selector": { "app": "web" }, "ports": [{ "port": 80 }],
-        "ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6", "IPv4"] });
-    stage.post(&stage.path("services"), &json!({ "metadata": { "name": "web" }, "spec": spec })).await?;
-    stage.elasti("web", "web", ("apps/v1", "Deployment", "web")).await?;
-    stage.mode("web", "proxy").await;
-    stage.redirected("web", &stage.resolver.addresses()).await;
-    let second = format!("{}-ipv6", stage.slice_path("web"));
-    assert!(stage.find(&second).await.is_none(), "the resolver has no such address");
-    let slice = json!({
-        "metadata": { "name": "resolver-2", "labels": { "kubernetes.io/service-name": "elasti-resolver-service" } },
-        "addressType": "IPv6", "ports": [{ "name": "", "port": 8012, "protocol": "TCP" }],
-        "endpoints": [{ "addresses": ["fd00:77::7"] }, { "addresses": ["fd00:77::8"], "conditions": { "ready": false } }],
-    });
-    stage.post(&stage.path("discovery.k8s.io/v1/endpointslices"), &slice).await?;
-    let slice = stage
-        .until("both families are redirected", &second, |slice| addresses(slice) == ["fd00:77::7"])
-        .await;
-    assert_eq!(slice["addressType"], "IPv6");
-    stage.redirected("web", &stage.resolver.addresses()).await;
-    stage.close().await
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dual_stack_service_is_redirected_by_both_families() {
-    let options = Options::new()
-        .controller_manager(true)
-        .apiserver_flag("--service-cluster-ip-range=10.0.0.0/24,fd00:10::/112");
-    let own = require!(Cluster::own(options).await);
-    let stage = Stage::real((*own).clone(), "dual_stack").await.unwrap();
-    both_families_are_redirected(stage).await.unwrap();
 }

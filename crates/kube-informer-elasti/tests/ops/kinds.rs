@@ -17,6 +17,7 @@ on_both! {
     a_rollout_is_followed_with_the_selector_of_what_it_names,
     a_definition_that_is_made_anew_is_read_anew,
     what_cannot_be_scaled_says_so,
+    a_group_that_cannot_be_read_is_not_taken_for_missing,
     what_cannot_be_read_is_said_and_changes_nothing,
 }
 
@@ -108,6 +109,31 @@ async fn a_definition_that_may_not_be_read_is_asked_for(place: Place) -> Result<
     // It is asked again at once: nothing of the failure is remembered.
     ops.follow(&owner, &object).await?;
     assert_eq!(ops.state(&owner).unwrap().why, "the target is not there");
+    ops.end().await;
+    Ok(())
+}
+
+/// A server that lists its groups, and cannot say what is in one of them.
+async fn a_group_that_cannot_be_read_is_not_taken_for_missing(place: Place) -> Result<()> {
+    place.workload("deployments", "web", 0, 0).await?;
+    let proxy = place.proxy().await?;
+    let (ops, owner) = (place.ops_through(&proxy).await?, Request::new(&place.namespace, "web"));
+    let version = json!({ "groupVersion": "apps/v1", "version": "v1" });
+    let group = json!({ "name": "apps", "versions": [version], "preferredVersion": version });
+    let groups = json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": [group] }).to_string();
+    proxy.on(Match::any().path("/apis")).answer(Answer::raw(200, "application/json", groups));
+    let away = proxy.on(Match::any().path("/apis/apps/v1")).answer(Answer::unavailable());
+    let object = elasti("apps/v1", "Deployment", "web");
+    let error = ops.follow(&owner, &object).await.unwrap_err();
+    assert_eq!(error.reason(), "ServerUnreachable", "{error}");
+    assert!(error.to_string().contains("it is tried again"), "{error}");
+    // What the group does not have is missing all the same, once that can be read.
+    let unicorn = elasti("apps/v1", "Unicorn", "web");
+    assert_eq!(ops.follow(&owner, &unicorn).await.unwrap_err().reason(), "ServerUnreachable");
+    away.remove();
+    ops.follow(&owner, &object).await?;
+    let error = ops.follow(&owner, &unicorn).await.unwrap_err();
+    assert_eq!(error.reason(), "UnknownKind", "{error}");
     ops.end().await;
     Ok(())
 }

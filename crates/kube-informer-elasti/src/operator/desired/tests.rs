@@ -260,23 +260,138 @@ fn the_target_that_was_noted_is_found_again() {
 }
 
 #[test]
+fn a_note_leads_nowhere_else() {
+    let elsewhere = "apps%2fv1%2fnamespaces%2fother%2fdeployments%2fdb%2fscale?";
+    for (group, version, plural, name) in [
+        (elsewhere, "v1", "x", "y"),
+        ("apps", "v1?", "deployments", "web"),
+        ("apps", "v1", "deployments#", "web"),
+        ("apps", "v1", "deployments", "../../other/deployments/web"),
+        ("apps", "v1", "deployments", ".."),
+        ("..", "v1", "deployments", "web"),
+        ("apps", "v1", "Deployments", "web"),
+    ] {
+        let note = format!("{group}/{version}/{plural}/{name}");
+        assert!(noted_target(&note).is_none(), "{note}");
+    }
+}
+
+#[test]
 fn what_does_not_come_to_the_resolver_is_said() {
     let both = resolver();
     let one = Resolver::of(&[resolver_slice("IPv4", json!([ready("10.1.0.9")]))]);
-    let reason = |spec: Value, resolver: &Resolver| {
-        unheard(&service(spec), resolver, 8012).map(|(reason, words)| {
-            assert!(words.contains("requests are lost") || words.contains("lost while"), "{words}");
-            reason
-        })
-    };
     let port = |target: Value| json!([{ "port": 80, "targetPort": target }]);
-    assert_eq!(unheard(&web(), &one, 8012), None);
-    assert_eq!(reason(json!({ "clusterIP": "None", "ports": port(json!(5432)) }), &both), Some("Headless"));
-    assert_eq!(reason(json!({ "clusterIP": "None", "ports": port(json!("db")) }), &both), Some("Headless"));
-    assert_eq!(reason(json!({ "clusterIP": "None", "ports": port(json!(8012)) }), &both), None);
-    let dual = json!({ "ipFamilies": ["IPv4", "IPv6"], "ports": port(json!(80)) });
-    assert_eq!(reason(dual.clone(), &both), None);
-    assert_eq!(reason(dual, &one), Some("FamilyNotRedirected"));
+    let headless =
+        |target: Value| misled(&service(json!({ "clusterIP": "None", "ports": port(target) })), 8012);
+    assert_eq!(misled(&web(), 8012), None);
+    for elsewhere in [json!(5432), json!("db")] {
+        assert!(headless(elsewhere).unwrap().contains("name a Service with a cluster IP"));
+    }
+    assert_eq!(headless(json!(8012)), None, "the resolver listens there");
+    assert_eq!(unheard(&web(), &one), None);
+    let dual = service(json!({ "ipFamilies": ["IPv4", "IPv6"], "ports": port(json!(80)) }));
+    assert_eq!(unheard(&dual, &both), None);
+    assert!(unheard(&dual, &one).unwrap().contains("give the resolver IPv6 addresses"));
+}
+
+fn native(family: &str, ports: &[&str], ready: bool) -> EndpointSlice {
+    let ports: Vec<_> =
+        ports.iter().map(|name| json!({ "name": name, "port": 1, "protocol": "TCP" })).collect();
+    serde_json::from_value(json!({ "metadata": {}, "addressType": family, "ports": ports,
+        "endpoints": [{ "addresses": ["a"], "conditions": { "ready": ready } }] }))
+    .unwrap()
+}
+
+fn way(family: Family, port: &str) -> Way {
+    (family, port.to_owned())
+}
+
+#[test]
+fn a_way_is_answered_by_a_ready_endpoint_of_its_family_and_port() {
+    let slices = [
+        native("IPv4", &["http"], true),
+        native("IPv4", &["metrics"], false),
+        native("IPv6", &["metrics"], true),
+        native("FQDN", &["http"], true),
+    ];
+    let answered = answered(&slices);
+    assert_eq!(answered, BTreeSet::from([way(Family::V4, "http"), way(Family::V6, "metrics")]));
+    let mut udp = native("IPv4", &["dns"], true);
+    udp.ports.as_mut().unwrap()[0].protocol = Some("UDP".to_owned());
+    assert_eq!(ways(&[udp]), BTreeSet::new(), "it is not redirected either");
+    let mut nameless = native("IPv4", &[""], true);
+    nameless.ports.as_mut().unwrap()[0].name = None;
+    assert_eq!(ways(&[nameless]), BTreeSet::from([way(Family::V4, "")]), "no name is an empty one");
+}
+
+#[test]
+fn a_redirect_ends_where_others_answer_and_nowhere_else() {
+    let mut public = web();
+    public.spec.as_mut().unwrap().ip_families = Some(vec!["IPv4".to_owned(), "IPv6".to_owned()]);
+    let all = slices(&owner(), &public, &resolver(), 8012);
+    let left = |answered: &[Way]| {
+        let left = without(all.clone(), &answered.iter().cloned().collect());
+        (left.len(), ways(&left))
+    };
+    let (http, metrics) = (|family| way(family, "http"), |family| way(family, "metrics"));
+    assert_eq!(left(&[]), (2, ways(&all)));
+    let (count, open) = left(&[http(Family::V4)]);
+    assert_eq!(
+        (count, open),
+        (2, BTreeSet::from([metrics(Family::V4), http(Family::V6), metrics(Family::V6)]))
+    );
+    let (count, open) = left(&[http(Family::V4), metrics(Family::V4), http(Family::V6)]);
+    assert_eq!((count, open.clone()), (1, BTreeSet::from([metrics(Family::V6)])));
+    assert_eq!(named_ways(&open), "port metrics by IPv6");
+    assert_eq!(left(&[http(Family::V4), metrics(Family::V4), http(Family::V6), metrics(Family::V6)]).0, 0);
+}
+
+#[test]
+fn what_others_add_to_our_objects_stays() {
+    let wanted = private_service(&owner(), &web(), "t".to_owned());
+    let mut there = wanted.clone();
+    there.metadata.labels.as_mut().unwrap().insert("team".to_owned(), "shop".to_owned());
+    let theirs: OwnerReference =
+        serde_json::from_value(json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c" }))
+            .unwrap();
+    there.metadata.owner_references.as_mut().unwrap().push(theirs.clone());
+    assert_eq!(amended_service(&there, &wanted), Amended::Same, "nobody undoes what others do");
+    // Ours are put back, beside theirs; the ElastiService of before owns nothing any more.
+    let mut before = there.clone();
+    before.metadata.owner_references.as_mut().unwrap()[0].uid = "u-0".to_owned();
+    before.spec.as_mut().unwrap().selector = None;
+    let Amended::Changed(new) = amended_service(&before, &wanted) else { panic!("it differs") };
+    assert_eq!(new.metadata.labels, there.metadata.labels);
+    assert_eq!(new.metadata.owner_references, Some(vec![theirs, owner().reference()]));
+    assert_eq!(amended_service(&new, &wanted), Amended::Same, "once is enough");
+    // A slice, too, whatever others label it with.
+    let wanted = slices(&owner(), &web(), &resolver(), 8012).remove(0);
+    let mut there = wanted.clone();
+    there.metadata.labels.as_mut().unwrap().insert(MANAGED_BY.to_owned(), "Helm".to_owned());
+    assert_eq!(amended_slice(&there, &wanted), Amended::Same);
+    // What an operator before us made has what belongs to the public Service: that goes.
+    there.metadata.labels.as_mut().unwrap().remove(SLICE_MANAGED_BY);
+    let Amended::Changed(new) = amended_slice(&there, &wanted) else { panic!("it differs") };
+    assert_eq!(new.metadata.labels, wanted.metadata.labels);
+}
+
+#[test]
+fn a_reference_names_what_was_noted_or_it_is_not_said() {
+    let (resource, name) = noted_target("apps/v1/deployments/web").unwrap();
+    let names = |api_version: &str, kind: &str, target: &str| {
+        let reference = ScaleTargetRef {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: target.to_owned(),
+        };
+        is_noted(&resource, &name, &reference)
+    };
+    for kind in ["Deployment", "deployments", "DEPLOYMENT"] {
+        assert!(names("apps/v1", kind, "web"), "{kind}");
+    }
+    assert!(!names("apps/v1", "StatefulSet", "web") && !names("apps/v1", "", "web"));
+    assert!(!names("apps/v2", "Deployment", "web") && !names("v1", "Deployment", "web"));
+    assert!(!names("apps/v1", "Deployment", "web-2"));
 }
 
 #[test]

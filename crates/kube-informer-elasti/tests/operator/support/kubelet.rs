@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use axum::Router;
 use http::StatusCode;
 use kube_informer_testbed::http::Endpoint;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use super::echo;
 use super::follow::{Told, follow};
 use super::network::{Host, Network};
 
@@ -210,8 +210,7 @@ impl Shared {
         if self.pods.lock().unwrap().get(&uid).is_none_or(|life| life.answers.is_some()) {
             return Ok(());
         }
-        let app = Router::new().fallback(async move || name.clone());
-        let host = self.network.listen(address, app).await?;
+        let host = self.network.listen(address, echo::app(name)).await?;
         if let Some(life) = self.pods.lock().unwrap().get_mut(&uid) {
             life.answers = Some(host);
         }

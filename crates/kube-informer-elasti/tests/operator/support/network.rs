@@ -48,11 +48,17 @@ impl Network {
         Ok(Host { network: self.clone(), address: address.to_owned(), serves })
     }
 
-    /// Asks whoever listens at an address, once.
-    pub(crate) async fn ask(&self, address: &str, host: &str, path: &str) -> Result<Answer> {
+    /// Where an address leads.
+    pub(crate) fn at(&self, address: &str) -> Result<SocketAddr> {
         let Some(there) = self.hosts.lock().unwrap().get(address).copied() else {
             bail!("nobody is at {address}");
         };
+        Ok(there)
+    }
+
+    /// Asks whoever listens at an address, once.
+    pub(crate) async fn ask(&self, address: &str, host: &str, path: &str) -> Result<Answer> {
+        let there = self.at(address)?;
         let mut stream =
             TcpStream::connect(there).await.with_context(|| format!("cannot reach {address}"))?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use axum::Router;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode, Uri};
@@ -72,6 +72,11 @@ impl Resolver {
     /// Whom it asks to wake from now on.
     pub(crate) fn ask(&self, operator: &Operator) {
         *self.shared.operator.lock().unwrap() = Some(operator.clone());
+    }
+
+    /// There is nobody whom it could ask, until it is told of somebody.
+    pub(crate) fn ask_nobody(&self) {
+        *self.shared.operator.lock().unwrap() = None;
     }
 
     /// So many endpoints from now on. Those that stay keep their addresses.
@@ -149,9 +154,11 @@ impl Shared {
                 anyhow::ensure!(answer.status == 200, "the pod answered {}", answer.status);
                 return Ok(answer.body);
             }
-            let operator = self.operator.lock().unwrap().clone().context("there is no operator")?;
+            let operator = self.operator.lock().unwrap().clone();
             // It asks again and again, as a resolver should.
-            drop(operator.wake(&self.namespace, service).await);
+            if let Some(operator) = operator {
+                drop(operator.wake(&self.namespace, service).await);
+            }
             // tidy: allow-sleep a resolver that looks from time to time
             tokio::time::sleep(AGAIN).await;
         }
