@@ -1,34 +1,29 @@
-//! `kube-informer demo`: a living cluster in one process, and what changes in it.
+//! `kube-informer demo`: a living cluster in one process, and what its informers see.
 //!
-//! The embedded server with simulated workloads and a story. What is printed comes from watches over the
-//! server's own HTTP API, as any client would see it.
+//! Everything that the project has, on the embedded API server with simulated workloads and a story: the controller of
+//! Deployments, the ElastiService operator, the feed over WebSocket. What is printed comes from informers over HTTP and from the
+//! feed's own change model, as any program would see it. It ends by itself after `--duration`, at Ctrl-C, or when nobody reads
+//! what it prints, and leaves nothing behind.
 
-mod describe;
-mod feed;
+// What there is to say, and how it is said.
+mod stage;
+mod words;
 
-use std::io::{IsTerminal, Write};
-use std::time::Duration;
+// What the demo itself does: somebody who scales and asks, and who takes the question.
+mod play;
+mod resolver;
 
-use anyhow::Context;
-use kube_informer_apiserver::Server;
-use tokio::sync::{mpsc, oneshot};
+// Everything that runs.
+mod house;
+
+use std::time::{Duration, Instant};
 
 use crate::apiserver::Pace;
 use crate::interrupt::{Ended, Interrupt};
-
-/// What the demo watches: (path, how it is called).
-const WATCHED: [(&str, &str); 8] = [
-    ("/apis/apps/v1/deployments", "deployment"),
-    ("/apis/apps/v1/statefulsets", "statefulset"),
-    ("/apis/apps/v1/replicasets", "replicaset"),
-    ("/apis/batch/v1/jobs", "job"),
-    ("/api/v1/pods", "pod"),
-    ("/api/v1/services", "service"),
-    ("/apis/discovery.k8s.io/v1/endpointslices", "endpointslice"),
-    ("/api/v1/configmaps", "configmap"),
-];
-/// Lines that wait for a slow terminal; past that the watches wait, not the memory.
-const LINES: usize = 1024;
+use crate::output::Output;
+use crate::style::{Style, When};
+use crate::vitals;
+use house::{House, Lively, Numbers};
 
 /// Run the demo.
 #[derive(Debug, clap::Args)]
@@ -57,87 +52,64 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let mut interrupt = Interrupt::install()?;
-    let simulation = args.pace.simulation().with_story(true);
-    let server = Server::builder().seed(args.pace.seed).simulate(simulation).start().await;
-    let server = server.context("the embedded API server did not start")?;
-    let kubeconfig = Kubeconfig::write(&server)?;
-    let intro = format!(
-        "Kubernetes API on {} (in memory, nothing to install)\n\
-         try, in another terminal:\n  kubectl --kubeconfig {} get pods -A\n\n\
-         what changes, as a client's watches see it:\n",
-        server.url(),
-        kubeconfig.0.display(),
-    );
-    let colours =
-        std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    let (lines, incoming) = mpsc::channel(LINES);
-    let watches: Vec<_> = WATCHED
-        .iter()
-        .map(|(path, kind)| tokio::spawn(feed::follow(server.service(), path, kind, lines.clone())))
-        .collect();
-    drop(lines);
+    let begun = Instant::now();
+    let house = tokio::select! {
+        house = House::start(&args.pace) => house?,
+        () = interrupt.wait() => return Ok(Ended::Interrupted),
+    };
+    let mut output = Output::start()?;
+    output.lines().offer(house.intro());
+    let lively = house.run(output.lines(), Style::stdout(When::Auto));
     let over = async {
         match args.duration {
-            Some(duration) => tokio::time::sleep(duration).await,
+            Some(duration) => tokio::time::sleep(duration.saturating_sub(begun.elapsed())).await,
             None => std::future::pending().await,
         }
     };
-    let shown = show(intro, incoming, colours)?;
-    let ended = tokio::select! {
-        () = over => Ok(Ended::Done),
-        () = interrupt.wait() => Ok(Ended::Interrupted),
-        shown = shown => match shown {
-            // `demo | head`: the reader has seen enough.
-            Ok(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Ended::Done),
-            Ok(Err(error)) => Err(error).context("cannot write to stdout"),
-            Ok(Ok(())) => Err(anyhow::anyhow!("the server ended all watches")),
-            Err(_) => Err(anyhow::anyhow!("nothing is shown any more")),
-        },
+    let (ended, is_read) = tokio::select! {
+        () = over => (Ok(Ended::Done), true),
+        () = interrupt.wait() => (Ok(Ended::Interrupted), true),
+        // `demo | head`: the reader has seen enough.
+        closed = output.closed() => (closed.map(|()| Ended::Done), false),
     };
-    for watch in watches {
-        watch.abort();
-    }
-    server.shutdown().await;
-    ended
-}
-
-/// Prints all changes, and says how that ended. In a thread of its own, which nobody waits for: a terminal that was
-/// stopped, or a pager, lets a write wait for ever, and Ctrl-C has to end the demo all the same.
-fn show(
-    intro: String,
-    mut changes: mpsc::Receiver<feed::Change>,
-    colours: bool,
-) -> anyhow::Result<oneshot::Receiver<std::io::Result<()>>> {
-    let (ended, shown) = oneshot::channel();
-    let mut print = move || {
-        let mut out = std::io::stdout();
-        out.write_all(intro.as_bytes())?;
-        while let Some(change) = changes.blocking_recv() {
-            writeln!(out, "{}", describe::line(&change, colours))?;
+    lively.stage.settle_all();
+    let summary = summary(&lively, begun.elapsed());
+    let end = async {
+        lively.end().await;
+        match ended {
+            Ok(ended) if is_read => {
+                output.lines().offer(summary);
+                output.end().await.map(|()| ended)
+            }
+            ended => ended,
         }
-        out.flush()
     };
-    let printer = std::thread::Builder::new().name("printer".to_owned());
-    printer.spawn(move || ended.send(print())).context("cannot start a thread")?;
-    Ok(shown)
-}
-
-/// A kubeconfig that goes away with the demo.
-struct Kubeconfig(std::path::PathBuf);
-
-impl Kubeconfig {
-    fn write(server: &Server) -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("kube-informer-demo-{}.yaml", std::process::id()));
-        server.write_kubeconfig(&path)?;
-        Ok(Self(path))
+    tokio::select! {
+        ended = end => ended,
+        // Once more: at once.
+        () = interrupt.wait() => Ok(Ended::Interrupted),
     }
 }
 
-impl Drop for Kubeconfig {
-    fn drop(&mut self) {
-        // Nothing can be done about a file that somebody else took away.
-        let _: std::io::Result<()> = std::fs::remove_file(&self.0);
-    }
+/// What there was to see, in two lines.
+fn summary(lively: &Lively, time: Duration) -> String {
+    let (Numbers { objects, held }, tally) = (lively.numbers(), lively.stage.tally());
+    let memory = vitals::memory().map_or_else(String::new, |bytes| {
+        format!("; this process, with everything in it, takes {}", mebibytes(bytes))
+    });
+    format!(
+        "\nended after {}s: {objects} objects are in the cluster; the informers hold {} of them in {} KiB, and have seen \
+         {} changes, of which {} lines were made{memory}\nnothing is left behind\n",
+        time.as_secs(),
+        held.0,
+        held.1.div_ceil(1024),
+        tally.changes,
+        tally.lines,
+    )
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB of memory", bytes.div_ceil(1 << 20))
 }
 
 #[cfg(test)]

@@ -1,26 +1,65 @@
 //! `kube-informer`: see what is changing in a Kubernetes cluster.
 //!
 //! Arguments and wiring only. Exit codes: 0 done, 1 failed (one line says what and what to do), 2 wrong
-//! arguments, 130 ended by Ctrl-C or SIGTERM; the operator ends in order at the first one, with 0.
+//! arguments, 3 what was not to be is (`wait --fail-on`), 130 ended by Ctrl-C or SIGTERM; what runs as a daemon (`serve`, the
+//! operator) ends in order at the first SIGTERM, with 0.
 
+// How it is called, and how commands end.
+mod interrupt;
+mod naming;
+mod usage;
+
+// Which cluster, and what of it.
+mod cluster;
+mod scope;
+mod target;
+
+// What is read of it, and how it goes.
+mod progress;
+mod reading;
+
+// What can be said about an object.
+mod condition;
+mod jsonpath;
+
+// How it is shown, and where.
+mod output;
+mod show;
+mod style;
+
+// Who else is told: WebSocket clients, dashboards.
+mod door;
+mod vitals;
+
+// The commands.
 mod apiserver;
+mod completion;
 mod controller;
 mod demo;
 mod elasti;
-mod interrupt;
+mod get;
+mod man;
+mod serve;
+mod wait;
+mod watch;
 
-use std::io::IsTerminal as _;
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::interrupt::Ended;
+use crate::naming::Called;
+use crate::usage::Usage;
 
 /// See what is changing in a Kubernetes cluster.
 #[derive(Debug, Parser)]
-#[command(version, about, propagate_version = true)]
+#[command(name = "kube-informer", version, long_version = naming::VERSION.as_str())]
+#[command(propagate_version = true)]
 struct Args {
-    /// Say more on stderr; twice for everything
+    /// Say more on stderr: -v what is odd, -vv what it does, -vvv what it asks and hears, -vvvv everything; RUST_LOG says it
+    /// in detail
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]
@@ -29,43 +68,103 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Print what there is, as kubectl does: one consistent state, read through an informer
+    Get(get::Args),
+    /// Show what there is and what changes, and reconnect for ever
+    Watch(watch::Args),
+    /// Wait until objects are as they should be
+    #[command(long_about = wait::ABOUT, after_long_help = wait::EXAMPLES)]
+    Wait(wait::Args),
     /// Run the embedded API server: a Kubernetes API in this process, nothing to install
     Apiserver(apiserver::Args),
-    /// Run the embedded API server with simulated workloads and show what changes
+    /// See what it does: a simulated cluster, a controller, an operator and a feed in this process, and what changes
     Demo(demo::Args),
     /// Run a controller: what changes is printed, and told over WebSocket
     Controller(controller::Args),
+    /// Tell WebSocket clients what changes: any resources, with probes and metrics
+    Serve(serve::Args),
     /// Run the ElastiService operator: services sleep at zero replicas, and wake when they are asked for
     Elasti(elasti::Args),
+    /// Print what a shell, or kubectl, needs to complete command lines
+    #[command(after_long_help = completion::EXAMPLES)]
+    Completion(completion::Args),
+    /// Write manual pages
+    #[command(after_long_help = man::EXAMPLES)]
+    Man(man::Args),
+}
+
+impl Command {
+    /// How much is logged without being asked for.
+    fn chattiness(&self) -> u8 {
+        match self {
+            // What matters, these say themselves.
+            Self::Watch(_) | Self::Get(_) | Self::Wait(_) => 0,
+            // Of an operator, people read the logs.
+            Self::Elasti(_) => 2,
+            _ => 1,
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    // Of an operator, people read the logs.
-    let chatty = u8::from(matches!(args.command, Command::Elasti(_)));
-    log_to_stderr(args.verbose.saturating_add(chatty));
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let called = Called::by(words.first().map(OsString::as_os_str));
+    let commands = naming::commands(Args::command(), called);
+    if let Some(words) = to_complete(called, &words) {
+        return ended(completion::complete(&commands, &words));
+    }
+    let parsed = commands.clone().try_get_matches_from(&words);
+    let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
+        Ok(args) => args,
+        // Wrong ones with exit code 2; help and version with 0.
+        Err(error) => error.exit(),
+    };
+    log_to_stderr(args.command.chattiness().saturating_add(args.verbose));
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::anyhow!("cannot start: {error}")),
     };
     let result = runtime.block_on(async {
         match args.command {
+            Command::Watch(args) => watch::run(args).await,
+            Command::Get(args) => get::run(args).await,
+            Command::Wait(args) => wait::run(args).await,
             Command::Apiserver(args) => apiserver::run(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Controller(args) => controller::run(args).await,
+            Command::Serve(args) => serve::run(args).await,
             Command::Elasti(args) => elasti::run(args).await,
+            Command::Completion(args) => completion::run(&args, commands, called),
+            Command::Man(args) => man::run(&args, naming::commands(Args::command(), Called::Binary)),
         }
     });
+    ended(result)
+}
+
+/// The words of a command line that is to be completed. They are no arguments: a flag among them means nothing.
+fn to_complete(called: Called, words: &[OsString]) -> Option<Vec<String>> {
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    match &words[..] {
+        [_, rest @ ..] if called == Called::PluginCompletion => Some(rest.to_vec()),
+        [_, first, rest @ ..] if first == "__complete" => Some(rest.to_vec()),
+        _ => None,
+    }
+}
+
+fn ended(result: anyhow::Result<Ended>) -> ExitCode {
     match result {
         Ok(Ended::Done) => ExitCode::SUCCESS,
+        Ok(Ended::Late) => ExitCode::FAILURE,
+        Ok(Ended::Failed) => ExitCode::from(3),
         Ok(Ended::Interrupted) => ExitCode::from(130),
         Err(error) => failed(&error),
     }
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {}", one_line(error));
-    ExitCode::FAILURE
+    // Where nobody reads stderr any more, the code says it.
+    let _ = writeln!(std::io::stderr(), "error: {}", one_line(error));
+    if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// An error with every cause, each once: many errors say what caused them, and have it as their cause, too.
@@ -82,11 +181,12 @@ fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-fn log_to_stderr(verbose: u8) {
-    let default = match verbose {
-        0 => "warn",
-        1 => "info",
-        2 => "debug",
+fn log_to_stderr(level: u8) {
+    let default = match level {
+        0 => "error",
+        1 => "warn",
+        2 => "info",
+        3 => "debug",
         _ => "trace",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()

@@ -2,82 +2,39 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
 
-use std::io::{Read, Write};
+use std::io::Read;
 
-// A command that runs.
+// A command that runs, a cluster for it, and who connects to it.
+mod client;
+mod harness;
 mod running;
 
 // `controller deployments`, and who is connected to it.
 mod controller;
 
+// `serve`: readiness, the end, and what is applied to a cluster.
+mod serve;
+mod serve_manifests;
+
+// `demo`: the whole product.
+mod demo;
+
+// `get` and `watch`: what is asked for, what is printed, and what is said about wrong input.
+mod bad_input;
+mod get;
+mod target;
+mod terminal;
+mod watch;
+
+// `wait`, and how it ends.
+mod wait;
+
+// What shells, manuals and kubectl make of it.
+mod completion;
+mod man;
+mod plugin;
+
 use running::{Running, kube_informer, run, text};
-
-#[test]
-fn the_demo_shows_what_comes_alive() {
-    let mut demo = Running::start(&["demo", "--speed", "10"]);
-    let kubeconfig = demo.line("kubectl --kubeconfig");
-    demo.line("+ deployment/shop/web");
-    demo.line("+ pod/shop/");
-    let ready = demo.line("ready");
-    assert!(!ready.contains('\x1b'), "no colours in a pipe: {ready}");
-    assert_eq!(demo.terminate(), Some(130));
-    let kubeconfig = kubeconfig.split_whitespace().find(|word| word.ends_with(".yaml")).unwrap();
-    assert!(!std::path::Path::new(kubeconfig).exists(), "{kubeconfig} was left behind");
-}
-
-#[test]
-fn the_demo_ends_by_itself_after_its_duration() {
-    let output = run(&["demo", "--duration", "1s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stderr), "");
-    assert!(text(&output.stdout).contains("+ deployment/shop/web"));
-}
-
-#[test]
-fn the_same_seed_makes_the_same_pods() {
-    let pods = || {
-        let mut demo = Running::start(&["demo", "--seed", "7"]);
-        let pods: Vec<String> = (0..3).map(|_| demo.line("+ pod/")).collect();
-        demo.terminate();
-        pods
-    };
-    let first = pods();
-    assert_eq!(first, pods());
-}
-
-#[test]
-fn the_demo_is_quiet_when_its_reader_has_seen_enough() {
-    let mut demo = Running::start(&["demo", "--speed", "10"]);
-    demo.line("Kubernetes API on http://127.0.0.1:");
-    let mut stderr = demo.child.stderr.take().unwrap();
-    // `demo | head -1`: the pipe closes.
-    demo.lines = None;
-    assert_eq!(demo.child.wait().unwrap().code(), Some(0));
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "");
-}
-
-#[test]
-fn the_demo_ends_at_sigterm_though_its_output_is_stuck() {
-    let folder = std::env::temp_dir().join(format!("kube-informer-stuck-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    // As much as a pipe holds: the demo's first word waits for a reader, who never comes.
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    writer.write_all(&vec![b'.'; 65536]).unwrap();
-    let mut command = kube_informer(&["demo"]);
-    let child = command.env("TMPDIR", &folder).stdout(writer).spawn().unwrap();
-    let mut demo = Running { child, lines: None };
-    let kubeconfig = folder.join(format!("kube-informer-demo-{}.yaml", demo.child.id()));
-    while !kubeconfig.exists() {
-        assert_eq!(demo.child.try_wait().unwrap(), None);
-        std::thread::yield_now();
-    }
-    assert_eq!(demo.terminate(), Some(130));
-    drop(reader);
-    // Empty, therefore it goes: the kubeconfig was taken away.
-    std::fs::remove_dir(&folder).unwrap();
-}
 
 #[test]
 fn the_embedded_server_goes_on_when_nobody_reads_what_it_prints() {
@@ -148,6 +105,10 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         (&["controller", "deployments", "--listen", "here"], "--listen"),
         (&["controller", "deployments", "-n", "A b"], "is no name of a namespace"),
         (&["controller", "deployments", "--workers", "0"], "from 1 to 1000"),
+        (&["serve"], "<TYPE>"),
+        (&["serve", "pods/web"], "is no type of objects"),
+        (&["serve", "pods", "-n", "A b"], "is no name of a namespace"),
+        (&["serve", "pods", "--allow-origin", "dash"], "is no origin"),
         (&["elasti", "--watch-namespace", "A b"], "is no name"),
         (&["elasti", "--metrics-bind-address", "8080"], "as 127.0.0.1:8080 or :8080"),
         (&["elasti", "--wake-bind-address", "here"], "--wake-bind-address"),

@@ -1,12 +1,12 @@
 //! A command that runs, and its lines.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 pub(crate) fn kube_informer(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-informer"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_remove("KUBE_INFORMER_TOKEN").env_remove("RUST_LOG");
+    command.env_remove("KUBE_INFORMER_TOKEN").env_remove("RUST_LOG").env_remove("NO_COLOR");
     command
 }
 
@@ -26,7 +26,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(args: &[&str]) -> Self {
-        let mut child = kube_informer(args).spawn().unwrap();
+        Self::of(kube_informer(args))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let lines = child.stdout.take().map(BufReader::new);
         Self { child, lines }
     }
@@ -47,10 +51,25 @@ impl Running {
     }
 
     pub(crate) fn terminate(mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.code()
+    }
+
+    /// How it ended, once it has.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let status = self.child.wait().unwrap();
-        status.code()
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// What it has said on stderr, once it has ended.
+    pub(crate) fn said(&mut self) -> String {
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
     }
 }
 

@@ -1,69 +1,26 @@
 //! SIGKILL at every write of every switch: whoever comes next finishes it.
 
-use kube_informer_testbed::kubeconfig::Access;
-use kube_informer_testbed::proxy::{Config, Fault, Match, Proxy};
+use kube_informer_testbed::eventually::eventually;
+use serde_json::json;
 
-use crate::support::{Operator, World, on_both};
+use crate::support::{Held, Operator, SOON, Watched, World, objects, on_both};
 
 on_both!(
     killed_at_any_write_of_going_to_sleep_it_sleeps,
     killed_at_any_write_of_waking_it_serves,
     killed_at_any_write_of_beginning_it_sleeps,
+    killed_at_any_write_of_an_edit_nothing_is_left_of_before,
 );
 
 /// More writes than any switch has.
 const MOST: u64 = 30;
 
-/// Where a write is held when its process is killed.
-#[derive(Debug, Clone, Copy)]
-enum Held {
-    /// The server has not seen it.
-    Before,
-    /// The server has done it, and its answer is on the way.
-    After,
-}
-
-/// An operator behind a proxy.
-struct Watched {
-    proxy: Proxy,
-    operator: Operator,
-}
-
-impl Watched {
-    async fn start(world: &World) -> Self {
-        let proxy = Config::new(&world.admin()).add_credentials().start().await.unwrap();
-        let operator = Operator::as_somebody(world, &Access::anonymous(proxy.url()), &[]).await;
-        Self { proxy, operator }
-    }
-
-    /// Holds the n-th write from now on, counted from 0.
-    fn hold(&self, n: u64, held: Held) -> Fault {
-        // Events are for people: nothing depends on them.
-        let writes = Match::write().when(|request| !request.path.contains("/events"));
-        let on = self.proxy.on(writes).skip(n).once();
-        match held {
-            Held::Before => on.stall(),
-            Held::After => on.stall_after_bytes(0),
-        }
-    }
-
-    /// Waits until the write is held, and kills it; or until everything is done without. Tells whether it was killed.
-    async fn killed(self, fault: &Fault, done: impl Future<Output = ()>) -> bool {
-        let is_held = tokio::select! {
-            () = fault.wait_applied(1) => true,
-            () = done => false,
-        };
-        self.operator.kill();
-        // What it has sent and nobody has passed on is lost.
-        self.proxy.shut_down().await;
-        is_held
-    }
-}
-
 /// For each write of a switch: begins with `before`, makes `change`, holds that write, kills the process, starts another,
-/// which has to come to `after`, and then undoes the change.
+/// which has to come to `after`. There are at least so many writes: with fewer, something of it is not done any more, or not
+/// seen here.
 async fn at_each_write(
     world: &World,
+    least: u64,
     change: impl AsyncFn(u64),
     after: impl AsyncFn(u64),
     before: impl AsyncFn(u64),
@@ -73,7 +30,7 @@ async fn at_each_write(
         let mut was_held = true;
         for (turn, held) in [Held::Before, Held::After].into_iter().enumerate() {
             let number = 2 * n + turn as u64;
-            let watched = Watched::start(world).await;
+            let watched = Watched::start(world, &[]).await;
             before(number).await;
             let fault = watched.hold(n, held);
             change(number).await;
@@ -87,7 +44,7 @@ async fn at_each_write(
         }
         writes = n + 1;
     }
-    assert!((1..MOST).contains(&writes), "there were {writes} writes");
+    assert!((least..MOST).contains(&writes), "there were {writes} writes, and {least} are needed");
 }
 
 async fn killed_at_any_write_of_going_to_sleep_it_sleeps(world: World) {
@@ -96,8 +53,9 @@ async fn killed_at_any_write_of_going_to_sleep_it_sleeps(world: World) {
         world.scale("web", 1).await;
         world.serves("web").await;
     };
-    at_each_write(&world, async |_| world.scale("web", 0).await, async |_| world.sleeps("web").await, before)
-        .await;
+    let change = async |_| world.scale("web", 0).await;
+    // The slice is made, and the status says so.
+    at_each_write(&world, 2, change, async |_| world.sleeps("web").await, before).await;
 }
 
 async fn killed_at_any_write_of_waking_it_serves(world: World) {
@@ -106,25 +64,40 @@ async fn killed_at_any_write_of_waking_it_serves(world: World) {
         world.scale("web", 0).await;
         world.sleeps("web").await;
     };
-    at_each_write(&world, async |_| world.scale("web", 1).await, async |_| world.serves("web").await, before)
-        .await;
+    let change = async |_| world.scale("web", 1).await;
+    // The slice goes, and the status says so.
+    at_each_write(&world, 2, change, async |_| world.serves("web").await, before).await;
 }
 
 async fn killed_at_any_write_of_beginning_it_sleeps(world: World) {
     let begin = async |n| world.service(&format!("web-{n}"), 0).await;
     let sleeps = async |n| world.sleeps(&format!("web-{n}")).await;
-    at_each_write(&world, begin, sleeps, async |_| ()).await;
+    // The finalizer, the private Service, the slice, the status.
+    at_each_write(&world, 4, begin, sleeps, async |_| ()).await;
 }
 
-/// What the resolver keeps still goes through the private Service for a while: each of these takes long.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_any_write_of_being_taken_back_it_is_forgotten() {
-    let world = World::embedded("killed_at_any_write_of_being_taken_back").await;
-    let name = |n| format!("web-{n}");
+/// The spec names another Service, and another target.
+async fn killed_at_any_write_of_an_edit_nothing_is_left_of_before(world: World) {
+    let (web, next) = (|n: u64| format!("web-{n}"), |n: u64| format!("next-{n}"));
     let before = async |n| {
-        world.service(&name(n), 0).await;
-        world.sleeps(&name(n)).await;
+        world.create("apps/v1", "deployments", &objects::deployment(&next(n), 0)).await;
+        world.create("v1", "services", &objects::service(&next(n), &next(n), 80)).await;
+        world.service(&web(n), 0).await;
+        world.sleeps(&web(n)).await;
     };
-    let after = async |n| world.forgotten(&name(n)).await;
-    at_each_write(&world, async |n| world.delete_elasti(&name(n)).await, after, before).await;
+    let edit = async |n| {
+        let spec = json!({ "spec": { "service": next(n), "scaleTargetRef": { "name": next(n) } } });
+        world.edit_elasti(&web(n), &spec).await;
+    };
+    let after = async |n| {
+        world.becomes(&web(n), &next(n), "proxy").await;
+        eventually("nothing is left of before", SOON, async || {
+            world.is_unredirected(&web(n)).await.then_some(())
+        })
+        .await;
+        assert_eq!(world.replicas(&web(n)).await, 1, "nobody else would wake it");
+        assert_eq!(world.replicas(&next(n)).await, 0);
+    };
+    // The former target is woken; private Service and slice are made anew, and the former ones go; the status says so.
+    at_each_write(&world, 6, edit, after, before).await;
 }

@@ -14,9 +14,17 @@ mod rivals;
 
 // SIGKILL in the middle of everything that it does.
 mod killed;
+mod taken_back;
+
+// The resolver comes and goes.
+mod resolver;
 
 // Five hundred ElastiServices.
 mod many;
 
 // What is applied to a cluster, and whether its rights suffice.
 mod manifests;
+mod rights;
+
+// What the README tells people to type.
+mod quick_start;

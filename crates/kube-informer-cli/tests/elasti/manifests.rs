@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kube_informer_elasti::names;
-use kube_informer_testbed::binaries;
+use kube_informer_testbed::binaries::{self, Unavailable};
 use kube_informer_testbed::cluster::{Cluster, OwnCluster};
 use kube_informer_testbed::control_plane::Options;
 use kube_informer_testbed::eventually::eventually;
@@ -13,13 +13,8 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use crate::lifecycle::a_cycle;
-use crate::support::{Operator, SOON, World};
-
-const ACCOUNT: &str = "elasti-operator-controller-manager";
-
-fn manifests() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kube-informer-elasti/manifests")
-}
+use crate::rights;
+use crate::support::{ACCOUNT, Operator, SOON, World, manifests};
 
 /// A kubectl for a cluster.
 struct Kubectl<'a> {
@@ -58,15 +53,19 @@ impl Kubectl<'_> {
     }
 }
 
-async fn kubectl<'a>(cluster: &OwnCluster, folder: &'a Path) -> Result<Kubectl<'a>, binaries::Unavailable> {
+async fn kubectl<'a>(cluster: &OwnCluster, folder: &'a Path) -> Result<Kubectl<'a>, Unavailable> {
     Ok(Kubectl { binary: binaries::kubectl().await?, kubeconfig: cluster.admin_kubeconfig(), folder })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_manifests_are_taken_and_their_rights_suffice() {
-    let options = Options::new().controller_manager(true);
+    let options = Options::new()
+        .controller_manager(true)
+        // Who says that an object is to be deleted before its owner needs a right to the owner's finalizers.
+        .apiserver_flag("--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
+        .apiserver_flag("--service-cluster-ip-range=10.0.0.0/24,fd00:10::/112");
     let cluster = kube_informer_testbed::require!(Cluster::own(options).await);
-    let mut world = World::real(&cluster, "their_rights_suffice").await;
+    let mut world = World::unmanned(&cluster, "their_rights_suffice").await;
     // As in a cluster that has one operator.
     world.everywhere = true;
     let kubectl = kube_informer_testbed::require!(kubectl(&cluster, world.folder()).await);
@@ -102,8 +101,12 @@ async fn the_manifests_are_taken_and_their_rights_suffice() {
     for forbidden in ["/api/v1/secrets", "/api/v1/nodes", "/apis/coordination.k8s.io/v1/leases"] {
         assert_eq!(account.get(forbidden).await.unwrap().status, 403, "{forbidden}");
     }
+    rights::finalizers_are_guarded(&cluster, &world).await;
+    rights::before(&world).await;
     let operator = Operator::as_somebody(&world, &access, &["--leader-elect"]).await;
+    rights::what_was_left_is_taken_over(&world).await;
     a_cycle(&world, &operator).await;
+    rights::all_kinds_sleep_and_wake(&world, &operator).await;
     world.scale("web", 0).await;
     world.sleeps("web").await;
     // What is there is changed, too: the resolver has more pods, the Service another port.
@@ -122,11 +125,10 @@ async fn the_manifests_are_taken_and_their_rights_suffice() {
         (private["spec"]["ports"][0]["port"] == 85).then_some(())
     })
     .await;
-    world.delete_elasti("web").await;
-    world.forgotten("web").await;
+    rights::both_families_are_redirected(&world).await;
+    rights::all_are_given_back(&world).await;
     let (status, said) = operator.stop().await;
     assert_eq!(status.code(), Some(0), "{said}");
-    assert!(!said.contains("forbidden"), "{said}");
     let events = world.endpoint.get_json(&world.path("events.k8s.io/v1", "events")).await.unwrap();
     let about = |event: &&Value| event["regarding"]["kind"] == "ElastiService";
     assert!(events["items"].as_array().unwrap().iter().any(|event| about(&event)), "{events}");

@@ -1,12 +1,16 @@
 //! A cluster with a resolver and services, and the operator's process.
 
+mod account;
 mod kubelet;
-mod objects;
+pub(crate) mod objects;
 mod operator;
+mod watched;
 mod world;
 
+pub(crate) use account::{ACCOUNT, manifests};
 pub(crate) use operator::Operator;
-pub(crate) use world::World;
+pub(crate) use watched::{Held, Watched};
+pub(crate) use world::{ELASTI, World};
 
 use std::time::Duration;
 

@@ -89,7 +89,8 @@ impl Node {
             let status = json!({ "status": {
                 "phase": "Running",
                 "podIP": address,
-                "podIPs": [{ "ip": address }],
+                // Services of both families lead to them.
+                "podIPs": [{ "ip": address }, { "ip": format!("fd00:9::{:x}", number + 1) }],
                 "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": since }],
             }});
             self.endpoint.merge_patch(&format!("{path}/status"), &status).await?;

@@ -21,14 +21,18 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Starts one for the world's namespace, as its administrator.
+    /// Starts one for the world's namespace, with the rights that it has there.
     pub(crate) async fn start(world: &World, more: &[&str]) -> Self {
-        Self::as_somebody(world, &world.admin(), more).await
+        Self::as_somebody(world, &world.access(), more).await
     }
 
     /// Starts one that comes to the server in this way.
     pub(crate) async fn as_somebody(world: &World, access: &Access, more: &[&str]) -> Self {
-        let mut process = Self::spawn(world, access, more);
+        Self::listening(Self::spawn(world, access, more)).await
+    }
+
+    /// Waits until one that was started listens.
+    pub(crate) async fn listening(mut process: Process) -> Self {
         let (wake, metrics, probes) = eventually("the operator says where it listens", SOON, async || {
             if let Some(status) = process.exited().unwrap() {
                 panic!("it ended with {status}: {}", process.logged());
@@ -99,10 +103,12 @@ impl Operator {
         self.probes.get("/readyz").await.unwrap().text().into_owned()
     }
 
-    /// SIGTERM; how it ended, and what it said.
+    /// SIGTERM; how it ended, and what it said. Nothing of what it did was forbidden.
     pub(crate) async fn stop(mut self) -> (ExitStatus, String) {
         let status = self.process.stop(SOON).await.unwrap();
-        (status, self.process.logged())
+        let said = self.process.logged();
+        assert!(!said.contains("forbidden"), "{said}");
+        (status, said)
     }
 
     /// SIGKILL.

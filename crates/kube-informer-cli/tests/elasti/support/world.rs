@@ -14,12 +14,17 @@ use serde_json::{Value, json};
 use super::kubelet::Kubelet;
 use super::{SOON, objects};
 
+/// The group and version of ElastiServices.
+pub(crate) const ELASTI: &str = "elasti.truefoundry.com/v1alpha1";
+
 /// See the module.
 pub(crate) struct World {
     pub(crate) endpoint: Endpoint,
     pub(crate) namespace: String,
     /// Whether the operator looks after all namespaces, or only this one: others may have an operator of their own.
     pub(crate) everywhere: bool,
+    /// How the operator comes to the server, where it has rights of its own.
+    pub(super) account: Option<Access>,
     folder: Folder,
     /// What ends with the test.
     _kubelet: Option<Kubelet>,
@@ -49,6 +54,7 @@ impl World {
             endpoint,
             namespace,
             everywhere: false,
+            account: None,
             folder,
             _kubelet: None,
             _server: Some(server),
@@ -56,8 +62,13 @@ impl World {
         }
     }
 
-    /// The real server with its controllers.
+    /// The real server with its controllers. The operator has the rights that the manifests give it, in this namespace.
     pub(crate) async fn real(cluster: &Cluster, test: &str) -> Self {
+        Self::unmanned(cluster, test).await.manned(cluster).await
+    }
+
+    /// The same, without an account for the operator.
+    pub(crate) async fn unmanned(cluster: &Cluster, test: &str) -> Self {
         let own = cluster.namespace(test).await.unwrap();
         let (endpoint, namespace) = (cluster.endpoint().clone(), own.name().to_owned());
         let kubelet = Some(Kubelet::start(&endpoint, &namespace));
@@ -66,6 +77,7 @@ impl World {
             endpoint,
             namespace,
             everywhere: false,
+            account: None,
             folder,
             _kubelet: kubelet,
             _server: None,
@@ -91,7 +103,7 @@ impl World {
             None => self.apply(&format!("{definitions}/{}", crd::NAME), crd::manifest()).await,
         };
         defined.success().unwrap();
-        let collection = self.path("elasti.truefoundry.com/v1alpha1", "elastiservices");
+        let collection = self.path(ELASTI, "elastiservices");
         eventually("ElastiServices are served", SOON, async || {
             self.endpoint.get(&collection).await.ok().filter(|answer| answer.status.is_success())
         })
@@ -109,6 +121,11 @@ impl World {
     /// How the administrator comes to the server.
     pub(crate) fn admin(&self) -> Access {
         self.endpoint.access().clone()
+    }
+
+    /// How the operator comes to the server.
+    pub(crate) fn access(&self) -> Access {
+        self.account.clone().unwrap_or_else(|| self.admin())
     }
 
     /// For files of this test.
@@ -130,14 +147,29 @@ impl World {
     pub(crate) async fn service(&self, name: &str, replicas: u32) {
         self.create("apps/v1", "deployments", &objects::deployment(name, replicas)).await;
         self.create("v1", "services", &objects::service(name, name, 80)).await;
-        self.create("elasti.truefoundry.com/v1alpha1", "elastiservices", &objects::elasti(name)).await;
+        self.create(ELASTI, "elastiservices", &objects::elasti(name)).await;
+    }
+
+    /// Somebody edits an object.
+    pub(crate) async fn edit(&self, version: &str, rest: &str, patch: &Value) {
+        let path = self.path(version, rest);
+        self.endpoint.merge_patch(&path, patch).await.unwrap().success().unwrap();
+    }
+
+    /// Somebody deletes an object.
+    pub(crate) async fn delete(&self, version: &str, rest: &str) {
+        self.endpoint.delete(&self.path(version, rest)).await.unwrap().success().unwrap();
+    }
+
+    /// Somebody edits an ElastiService.
+    pub(crate) async fn edit_elasti(&self, name: &str, patch: &Value) {
+        self.edit(ELASTI, &format!("elastiservices/{name}"), patch).await;
     }
 
     /// Somebody scales a Deployment.
     pub(crate) async fn scale(&self, name: &str, replicas: u32) {
-        let path = self.path("apps/v1", &format!("deployments/{name}"));
         let patch = json!({ "spec": { "replicas": replicas } });
-        self.endpoint.merge_patch(&path, &patch).await.unwrap().success().unwrap();
+        self.edit("apps/v1", &format!("deployments/{name}"), &patch).await;
     }
 
     /// How many replicas a Deployment is to have.
@@ -147,42 +179,44 @@ impl World {
     }
 
     pub(crate) async fn elasti(&self, name: &str) -> Option<Value> {
-        let path = self.path("elasti.truefoundry.com/v1alpha1", &format!("elastiservices/{name}"));
+        let path = self.path(ELASTI, &format!("elastiservices/{name}"));
         let answer = self.endpoint.get(&path).await.unwrap();
         (answer.status != 404).then(|| answer.success().unwrap().json().unwrap())
     }
 
     pub(crate) async fn delete_elasti(&self, name: &str) {
-        let path = self.path("elasti.truefoundry.com/v1alpha1", &format!("elastiservices/{name}"));
+        let path = self.path(ELASTI, &format!("elastiservices/{name}"));
         self.endpoint.delete(&path).await.unwrap().success().unwrap();
     }
 
     /// Waits until a service is as it should be while it sleeps.
     pub(crate) async fn sleeps(&self, name: &str) {
-        self.becomes(name, "proxy").await;
+        self.becomes(name, name, "proxy").await;
     }
 
     /// Waits until a service is as it should be while it is awake.
     pub(crate) async fn serves(&self, name: &str) {
-        self.becomes(name, "serve").await;
+        self.becomes(name, name, "serve").await;
     }
 
-    async fn becomes(&self, name: &str, mode: &str) {
+    /// Waits until the Service of an ElastiService is as it should be in this mode.
+    pub(crate) async fn becomes(&self, elasti: &str, service: &str, mode: &str) {
         let mut last = String::new();
-        let done = eventually_or(async || match self.wrong(name, mode).await {
+        let done = eventually_or(async || match self.wrong(elasti, service, mode).await {
             None => true,
             Some(wrong) => {
                 last = wrong;
                 false
             }
         });
-        assert!(done.await, "{name} is not in mode {mode}: {last}");
+        assert!(done.await, "{elasti} is not in mode {mode}: {last}");
     }
 
     /// What is wrong with a service that should be in this mode.
-    async fn wrong(&self, name: &str, mode: &str) -> Option<String> {
-        let Some(elasti) = self.elasti(name).await else { return Some("it is gone".to_owned()) };
-        if elasti["status"]["mode"] != mode {
+    async fn wrong(&self, elasti: &str, name: &str, mode: &str) -> Option<String> {
+        let Some(elasti) = self.elasti(elasti).await else { return Some("it is gone".to_owned()) };
+        let is_seen = elasti["status"]["observedGeneration"] == elasti["metadata"]["generation"];
+        if elasti["status"]["mode"] != mode || !is_seen {
             return Some(format!("its status is {}", elasti["status"]));
         }
         let private = names::private_service(name);
@@ -231,12 +265,26 @@ impl World {
     /// Waits until nothing is left of what was made for a service, whose ElastiService was deleted.
     pub(crate) async fn forgotten(&self, name: &str) {
         eventually("nothing is left of it", SOON, async || {
-            let private = names::private_service(name);
-            let service = self.endpoint.get(&self.path("v1", &format!("services/{private}"))).await.unwrap();
-            let is_gone = self.elasti(name).await.is_none()
-                && service.status == 404
-                && self.endpoints(name).await.0.is_empty();
-            is_gone.then_some(())
+            (self.elasti(name).await.is_none() && self.is_unredirected(name).await).then_some(())
+        })
+        .await;
+    }
+
+    /// Whether nothing is there of what is made for a Service.
+    pub(crate) async fn is_unredirected(&self, service: &str) -> bool {
+        let private = self.path("v1", &format!("services/{}", names::private_service(service)));
+        self.endpoint.get(&private).await.unwrap().status == 404 && self.endpoints(service).await.0.is_empty()
+    }
+
+    /// Waits until a service whose ElastiService was deleted is as it should be: its target has so many replicas, its pods
+    /// answer, and nothing else is left.
+    pub(crate) async fn given_back(&self, name: &str, replicas: u64) {
+        self.forgotten(name).await;
+        // Both were so before the redirect went.
+        assert_eq!(self.replicas(name).await, replicas, "{name} is not as awake as it was to be");
+        assert!(!self.endpoints(name).await.1.is_empty(), "nobody answers for {name}");
+        eventually("all its pods answer", SOON, async || {
+            (self.endpoints(name).await.1.len() as u64 == replicas).then_some(())
         })
         .await;
     }

@@ -1,0 +1,317 @@
+//! Which cluster, as whom, and which part of it: the flags of every command that talks to one, as `kubectl` has them.
+//!
+//! - Without `-n` and `-A`, it is the namespace of the kubeconfig's context, or `default`.
+//! - The first question to a server is asked once, and has [`FIRST_ANSWER`] or `--request-timeout`: a server that is not
+//!   there is told at once, with exit code 1. Only who was connected waits for a server to come back.
+//! - What goes wrong is one line that says where was looked, and what to do.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube_informer::cache::Selector;
+use kube_informer::connect::{Catalog, ConnectError, Source};
+use kube_informer::factory::{Factory, InformerBuilder, Timings};
+use kube_informer::informer::Scope;
+use kube_informer::resource::Resource;
+
+use crate::demo::duration;
+use crate::target::Target;
+use crate::usage::Usage;
+
+/// How long the first answer of a server may take.
+pub(crate) const FIRST_ANSWER: Duration = Duration::from_secs(30);
+
+/// Which cluster, and as whom.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterArgs {
+    /// The kubeconfig to use, instead of the one that kubectl takes: KUBECONFIG, or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context in it
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Ask as this user
+    #[arg(long = "as", value_name = "USER", value_parser = not_empty)]
+    as_user: Option<String>,
+    /// Ask as a member of this group; can be given several times
+    #[arg(long = "as-group", value_name = "GROUP", requires = "as_user", value_parser = not_empty)]
+    as_groups: Vec<String>,
+    /// How long one answer of the server may take, such as 10s; 0 is as long as usual, half a minute
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    request_timeout: Option<Duration>,
+}
+
+/// Which part of it.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Which objects")]
+pub(crate) struct SelectArgs {
+    /// The namespace, instead of the kubeconfig's; can be given several times
+    #[arg(short, long = "namespace", value_name = "NAMESPACE", value_delimiter = ',', value_parser = namespace)]
+    namespaces: Vec<String>,
+    /// All namespaces, whatever -n says
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    /// Only objects with such labels: app=web,tier!=cache,env in (a,b)
+    #[arg(short = 'l', long = "selector", value_name = "LABELS", value_parser = labels)]
+    labels: Option<String>,
+    /// Only objects with such fields: status.phase=Running. Which ones there are depends on the kind
+    #[arg(long = "field-selector", value_name = "FIELDS", value_parser = fields)]
+    fields: Option<String>,
+}
+
+/// A cluster, and the part of it that is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Cluster {
+    pub(crate) factory: Factory,
+    /// What it serves.
+    pub(crate) catalog: Catalog,
+    /// How long one answer may take.
+    pub(crate) patience: Duration,
+    place: Place,
+    labels: Option<String>,
+    fields: Option<String>,
+}
+
+/// Where objects are looked for that are in namespaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Everywhere.
+    All,
+    /// In these: at least one.
+    Namespaces(BTreeSet<String>),
+}
+
+impl ClusterArgs {
+    /// Connects, and asks what there is.
+    pub(crate) async fn connect(&self, select: &SelectArgs) -> anyhow::Result<Cluster> {
+        let patience = self.patience();
+        let factory = self.factory().await?;
+        let server = factory.server().unwrap_or_else(|| "the server".to_owned());
+        let answer = tokio::time::timeout(patience, factory.catalog()).await;
+        let catalog = match answer {
+            Ok(Ok(catalog)) => catalog,
+            Ok(Err(error)) => return Err(unreachable(&server, &error.reason)),
+            Err(_) => return Err(unreachable(&server, &format!("no answer within {patience:?}"))),
+        };
+        let place = select.place(factory.client().default_namespace());
+        let (labels, fields) = (select.labels.clone(), select.fields.clone());
+        Ok(Cluster { factory, catalog, patience, place, labels, fields })
+    }
+
+    /// What connects, once it is asked to: for who waits for a cluster, however long it is away.
+    pub(crate) async fn factory(&self) -> anyhow::Result<Factory> {
+        let factory = Factory::from_source(self.source()).await.map_err(|error| self.unusable(&error))?;
+        Ok(factory.timings(Timings::default().patience(self.patience())))
+    }
+
+    fn patience(&self) -> Duration {
+        self.request_timeout.filter(|time| !time.is_zero()).unwrap_or(FIRST_ANSWER)
+    }
+
+    fn source(&self) -> Source {
+        let mut source = self.kubeconfig.clone().map_or_else(Source::default, Source::file);
+        if let Some(context) = &self.context {
+            source = source.context(context);
+        }
+        match &self.as_user {
+            Some(user) => source.impersonate(user, &self.as_groups),
+            None => source,
+        }
+    }
+
+    fn unusable(&self, error: &ConnectError) -> anyhow::Error {
+        // A file that was asked for is in the error; files that were not are to be named.
+        let looked = if self.kubeconfig.is_some() { String::new() } else { format!(" ({})", looked()) };
+        let todo = match (&self.context, &self.kubeconfig) {
+            (Some(_), _) => "`kubectl config get-contexts` lists the contexts there are",
+            (None, Some(_)) => "give another --kubeconfig FILE",
+            (None, None) => "give --kubeconfig FILE, or set KUBECONFIG",
+        };
+        anyhow::anyhow!("cannot connect to a cluster: {}{looked}; {todo}", chain(error))
+    }
+}
+
+impl SelectArgs {
+    /// Whether objects are chosen by labels or fields.
+    pub(crate) fn selects(&self) -> bool {
+        self.labels.is_some() || self.fields.is_some()
+    }
+
+    fn place(&self, default: &str) -> Place {
+        match &self.namespaces[..] {
+            _ if self.all_namespaces => Place::All,
+            [] => Place::Namespaces([default.to_owned()].into()),
+            named => Place::Namespaces(named.iter().cloned().collect()),
+        }
+    }
+}
+
+impl Cluster {
+    /// Where objects are looked for that are in namespaces.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether objects of a resource can only be told apart with their namespaces.
+    pub(crate) fn shows_namespaces(&self, resource: &Resource) -> bool {
+        let is_one = matches!(&self.place, Place::Namespaces(names) if names.len() == 1);
+        resource.namespaced && !is_one
+    }
+
+    /// What is to be watched for a target: one scope for all of it, or one for each object that is named.
+    ///
+    /// # Errors
+    ///
+    /// Where what is named is not in one place.
+    pub(crate) fn scopes(&self, target: &Target) -> Result<Vec<Scope>, Usage> {
+        let Target { resource, names } = target;
+        if !names.is_empty() && (self.labels.is_some() || self.fields.is_some()) {
+            return Err(Usage::new("objects are chosen by name or by selector, not by both: leave one out"));
+        }
+        let namespaces = match &self.place {
+            _ if !resource.namespaced => BTreeSet::from([String::new()]),
+            Place::Namespaces(namespaces) if names.is_empty() => {
+                return Ok(vec![Scope::Namespaces(namespaces.clone())]);
+            }
+            Place::Namespaces(namespaces) => namespaces.clone(),
+            Place::All if names.is_empty() => return Ok(vec![Scope::All]),
+            Place::All => {
+                let why =
+                    format!("{resource} cannot be asked for by name in all namespaces: give -n NAMESPACE");
+                return Err(Usage::new(why));
+            }
+        };
+        if names.is_empty() {
+            return Ok(vec![Scope::All]);
+        }
+        let of_each =
+            |namespace: &String| names.iter().map(|name| Scope::object(namespace, name)).collect::<Vec<_>>();
+        Ok(namespaces.iter().flat_map(of_each).collect())
+    }
+
+    /// The informer of a resource, with the selectors that were asked for.
+    pub(crate) fn informer(&self, resource: &Resource, scope: Scope) -> Result<InformerBuilder, Usage> {
+        let mut builder = self.factory.configure_resource(resource.clone(), scope);
+        if let Some(labels) = &self.labels {
+            builder = builder.labels(labels).map_err(|error| Usage::new(format!("-l: {error}")))?;
+        }
+        if let Some(fields) = &self.fields {
+            builder = builder.fields(fields);
+        }
+        Ok(builder)
+    }
+
+    /// What was looked for where, in the words of a sentence: `in shop`, `in all namespaces`.
+    pub(crate) fn describe_place(&self) -> String {
+        match &self.place {
+            Place::All => "in all namespaces".to_owned(),
+            Place::Namespaces(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                format!("in {}", names.join(", "))
+            }
+        }
+    }
+}
+
+fn unreachable(server: &str, reason: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{server} does not say what it serves: {reason}; \
+         check that it runs, and the address and credentials in the kubeconfig"
+    )
+}
+
+/// Where kubeconfigs are looked for.
+fn looked() -> String {
+    match std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+        Some(files) => format!("KUBECONFIG is {}", files.display()),
+        None => match std::env::home_dir() {
+            Some(home) => {
+                format!("KUBECONFIG is not set; looked at {}", home.join(".kube").join("config").display())
+            }
+            None => "KUBECONFIG is not set, and there is no home folder".to_owned(),
+        },
+    }
+}
+
+/// An error with its causes, each once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !line.contains(&said) {
+            line = format!("{line}: {said}");
+        }
+        cause = error.source();
+    }
+    // What follows in other lines shows a place in a file, as parsers do.
+    line.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The name of a namespace.
+pub(crate) fn namespace(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        text if text.bytes().all(fits) => Ok(text.to_owned()),
+        _ => Err("is no name of a namespace: small letters, digits and - only".to_owned()),
+    }
+}
+
+fn not_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+fn labels(text: &str) -> Result<String, String> {
+    let selector: Selector = text.parse().map_err(|error| format!("{error}"))?;
+    Ok(selector.to_string())
+}
+
+/// `a=b,c!=d`. Which fields there are, only the server knows.
+fn fields(text: &str) -> Result<String, String> {
+    let wrong = |term: &str| format!("{term:?} is no selector of a field: write FIELD=VALUE or FIELD!=VALUE");
+    for term in text.split(',').filter(|term| !term.is_empty()) {
+        let field = term.split('=').next().unwrap_or_default().trim_end_matches('!').trim();
+        if field.is_empty() || !term.contains('=') {
+            return Err(wrong(term));
+        }
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_checked() {
+        assert_eq!(namespace("kube-system").as_deref(), Ok("kube-system"));
+        for wrong in ["", "a b", "A", "a/b", "ä"] {
+            assert!(namespace(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn without_a_namespace_it_is_the_kubeconfigs() {
+        let place = |names: &[&str], all_namespaces| {
+            let namespaces = names.iter().map(|name| (*name).to_owned()).collect();
+            SelectArgs { namespaces, all_namespaces, ..SelectArgs::default() }.place("mine")
+        };
+        let named = |names: &[&str]| Place::Namespaces(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(place(&[], false), named(&["mine"]));
+        assert_eq!(place(&["b", "a", "b"], false), named(&["a", "b"]));
+        assert_eq!(place(&["a"], true), Place::All);
+    }
+
+    #[test]
+    fn selectors_of_fields_have_a_field_and_a_value() {
+        for right in ["status.phase=Running", "a==b", "a!=b,c=d", "metadata.name=", ""] {
+            assert!(fields(right).is_ok(), "{right}");
+        }
+        for wrong in ["status.phase", "=b", "a=b,c", "!=b"] {
+            assert!(fields(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The door for WebSocket clients: where it is, and who may come in. The flags of every command that has one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use kube_informer_feed::hub::Hub;
+use kube_informer_feed::server::{Builder, Server};
+
+/// See the module.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "WebSocket clients")]
+pub(crate) struct Door {
+    /// Address for WebSocket clients; port 0 takes a free one. Other addresses than loopback ones need a token
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Clients must know the token in this file
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A name by which clients may call this server, beside localhost and addresses; can be given several times
+    #[arg(long = "allow-host", value_name = "NAME", value_parser = host)]
+    allow_hosts: Vec<String>,
+    /// A site whose pages may connect, with its scheme: `https://dash.example.com`; can be given several times
+    #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = origin)]
+    allow_origins: Vec<String>,
+}
+
+impl Door {
+    /// A server for a hub, with this door.
+    pub(crate) fn of(&self, hub: Hub) -> Builder {
+        let mut server = Server::builder(hub).listen(self.listen);
+        if let Some(file) = &self.token_file {
+            server = server.token_file(file);
+        }
+        for host in &self.allow_hosts {
+            server = server.allow_host(host);
+        }
+        for origin in &self.allow_origins {
+            server = server.allow_origin(origin);
+        }
+        server
+    }
+
+    /// What to connect to, where the address that is listened on is none to connect to: a line, or nothing.
+    pub(crate) fn hint(&self, address: SocketAddr) -> String {
+        let ip = address.ip();
+        if !ip.is_unspecified() {
+            return String::new();
+        }
+        let names = match &self.allow_hosts[..] {
+            [] => "; to call it by a name, give --allow-host NAME".to_owned(),
+            hosts => format!(", or to {}", hosts.join(", ")),
+        };
+        format!("{ip} is every address of this machine: connect to one of them{names}\n")
+    }
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        text if text.bytes().all(fits) => Ok(text.to_owned()),
+        _ => Err("is no name of a host: give it alone, as feed.example.com".to_owned()),
+    }
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let is_site =
+        |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    match text.split_once("://") {
+        Some((scheme, rest)) if !scheme.is_empty() && is_site(rest) => Ok(text.to_owned()),
+        _ => {
+            Err("is no origin: give scheme and host, without a path, as https://dash.example.com".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    fn parsed(args: &[&str]) -> Result<Door, clap::Error> {
+        let command = Door::augment_args(clap::Command::new("door").no_binary_name(true));
+        Door::from_arg_matches(&command.try_get_matches_from(args)?)
+    }
+
+    #[test]
+    fn names_and_sites_can_be_allowed_several_times() {
+        let args = parsed(&[
+            "--allow-host",
+            "feed.example.com",
+            "--allow-host=feed:8080",
+            "--allow-origin",
+            "https://dash.example.com",
+            "--allow-origin=http://localhost:3000",
+        ]);
+        let args = args.unwrap();
+        assert_eq!(args.allow_hosts, ["feed.example.com", "feed:8080"]);
+        assert_eq!(args.allow_origins, ["https://dash.example.com", "http://localhost:3000"]);
+        for wrong in ["", "https://feed", "a/b", "a b"] {
+            assert!(parsed(&["--allow-host", wrong]).is_err(), "{wrong}");
+        }
+        for wrong in ["", "dash.example.com", "https://", "https://a/b", "://a"] {
+            assert!(parsed(&["--allow-origin", wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn who_listens_everywhere_is_told_what_to_connect_to() {
+        let said = |address: &str, args: &[&str]| parsed(args).unwrap().hint(address.parse().unwrap());
+        assert_eq!(said("127.0.0.1:80", &[]), "");
+        assert!(said("0.0.0.0:80", &[]).contains("--allow-host"));
+        let named = said("[::]:80", &["--allow-host", "feed.example.com"]);
+        assert!(named.starts_with(":: is every address") && named.contains("feed.example.com"), "{named}");
+    }
+}

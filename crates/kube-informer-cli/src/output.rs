@@ -1,0 +1,249 @@
+//! What is printed, without holding up whoever says it.
+//!
+//! A terminal that was stopped, or a pager, lets a write wait for ever. So a thread of its own writes, in the order in which
+//! things are said, and nobody waits for it who is to hear Ctrl-C. What waits for it is bounded, in bytes: who
+//! [prints](Lines::print) more waits; what is [offered](Lines::offer) beyond it is left out, counted, and told.
+//!
+//! A reader that has seen enough, as `head`, ends the printing and is no error. What cannot be written to stderr is lost.
+
+use std::io::{ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use crate::interrupt::{Ended, Interrupt};
+
+/// Bytes that wait for a slow terminal.
+const ROOM: usize = 1 << 20;
+
+/// What a piece takes at least: many small ones are bounded, too.
+const LEAST: usize = 64;
+
+/// How long the last words may take, where somebody wants to end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(crate) struct Output {
+    lines: Lines,
+    done: oneshot::Receiver<std::io::Result<()>>,
+}
+
+/// Where things are said. A clone leads to the same place.
+#[derive(Clone)]
+pub(crate) struct Lines {
+    sender: mpsc::UnboundedSender<Piece>,
+    room: Arc<Semaphore>,
+    left_out: Arc<AtomicU64>,
+}
+
+/// Nobody prints any more: the reader has seen enough, or there is an error, which [`Output`] tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Closed;
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody reads what is printed")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+struct Piece {
+    text: String,
+    to: Stream,
+    /// Given back when it is written.
+    _room: OwnedSemaphorePermit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Output {
+    /// Starts the thread that prints.
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (room, left_out) = (Arc::new(Semaphore::new(ROOM)), Arc::<AtomicU64>::default());
+        let lines = Lines { sender, room: Arc::clone(&room), left_out: Arc::clone(&left_out) };
+        let (ended, done) = oneshot::channel();
+        let run = move || {
+            let printed = print(receiver, &left_out);
+            // Who waits for room, or would, is told that there is no use in it.
+            room.close();
+            // Nobody may wait for it any more.
+            let _ = ended.send(printed);
+        };
+        std::thread::Builder::new().name("printer".to_owned()).spawn(run).context("cannot start a thread")?;
+        Ok(Self { lines, done })
+    }
+
+    pub(crate) fn lines(&self) -> Lines {
+        self.lines.clone()
+    }
+
+    /// Waits until nothing is printed any more because nobody reads it, or because of an error. It can be asked for again
+    /// until it is ready.
+    pub(crate) async fn closed(&mut self) -> anyhow::Result<()> {
+        verdict((&mut self.done).await)
+    }
+
+    /// Waits until everything is printed, however long it takes. Whoever else has lines must have let go of them.
+    pub(crate) async fn finish(self) -> anyhow::Result<()> {
+        let Self { lines, done } = self;
+        drop(lines);
+        verdict(done.await)
+    }
+
+    /// Ends a command: what it printed is written before anything is said about it, however long a pager takes; but
+    /// whoever interrupts waits a second at most, and who does it twice not at all.
+    pub(crate) async fn conclude(
+        self,
+        interrupt: &mut Interrupt,
+        ended: anyhow::Result<Ended>,
+    ) -> anyhow::Result<Ended> {
+        let finished = match &ended {
+            Ok(Ended::Interrupted) => tokio::select! {
+                finished = self.end() => finished,
+                () = interrupt.wait() => Ok(()),
+            },
+            _ => tokio::select! {
+                finished = self.finish() => finished,
+                () = interrupt.wait() => return Ok(Ended::Interrupted),
+            },
+        };
+        finished.and(ended)
+    }
+
+    /// Waits a little until everything is printed: what is not by then never is.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        tokio::time::timeout(LAST_WORDS, self.finish()).await.unwrap_or(Ok(()))
+    }
+}
+
+fn verdict(done: Result<std::io::Result<()>, oneshot::error::RecvError>) -> anyhow::Result<()> {
+    match done {
+        Ok(Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Ok(Err(error)) => Err(error).context("cannot write to stdout"),
+        Ok(Ok(())) => Ok(()),
+        Err(_) => Err(anyhow::anyhow!("nothing is printed any more: the thread for it has ended")),
+    }
+}
+
+fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> std::io::Result<()> {
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+    while let Some(piece) = pieces.blocking_recv() {
+        match left_out.swap(0, Ordering::Relaxed) {
+            0 => {}
+            count => writeln!(out, "… {count} changes were not printed: nobody took them in time")?,
+        }
+        match piece.to {
+            Stream::Stdout => out.write_all(piece.text.as_bytes())?,
+            Stream::Stderr => {
+                out.flush()?;
+                // There is nowhere else to say that.
+                let _ = err.write_all(piece.text.as_bytes());
+            }
+        }
+        if pieces.is_empty() {
+            out.flush()?;
+        }
+    }
+    out.flush()
+}
+
+impl Lines {
+    /// Prints to stdout, as soon as there is room.
+    pub(crate) async fn print(&self, text: String) -> Result<(), Closed> {
+        self.say(text, Stream::Stdout).await
+    }
+
+    /// Prints to stderr, as soon as there is room; in order with what is printed.
+    pub(crate) async fn note(&self, text: String) -> Result<(), Closed> {
+        self.say(text, Stream::Stderr).await
+    }
+
+    /// Prints to stdout if there is room. If not, it is counted.
+    pub(crate) fn offer(&self, text: String) {
+        match Arc::clone(&self.room).try_acquire_many_owned(size(&text)) {
+            Ok(room) => drop(self.send(text, Stream::Stdout, room)),
+            Err(tokio::sync::TryAcquireError::NoPermits) => {
+                self.left_out.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(tokio::sync::TryAcquireError::Closed) => {}
+        }
+    }
+
+    async fn say(&self, text: String, to: Stream) -> Result<(), Closed> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let room = Arc::clone(&self.room).acquire_many_owned(size(&text)).await.map_err(|_| Closed)?;
+        self.send(text, to, room)
+    }
+
+    fn send(&self, text: String, to: Stream, room: OwnedSemaphorePermit) -> Result<(), Closed> {
+        self.sender.send(Piece { text, to, _room: room }).map_err(|_| Closed)
+    }
+}
+
+/// What is printed in pieces that are worth a write.
+pub(crate) struct Page {
+    lines: Lines,
+    text: String,
+}
+
+/// What is written at a time.
+const CHUNK: usize = 32 * 1024;
+
+impl Page {
+    pub(crate) fn new(lines: Lines) -> Self {
+        Self { lines, text: String::new() }
+    }
+
+    pub(crate) async fn add(&mut self, text: &str) -> Result<(), Closed> {
+        self.text.push_str(text);
+        if self.text.len() >= CHUNK { self.flush().await } else { Ok(()) }
+    }
+
+    /// A line on stderr, after what was added so far.
+    pub(crate) async fn note(&mut self, text: String) -> Result<(), Closed> {
+        self.flush().await?;
+        self.lines.note(text).await
+    }
+
+    /// Whoever adds something flushes at the end.
+    pub(crate) async fn flush(&mut self) -> Result<(), Closed> {
+        self.lines.print(std::mem::take(&mut self.text)).await
+    }
+}
+
+/// What is said to [`Lines`] that nobody prints.
+#[cfg(test)]
+pub(crate) struct Said(mpsc::UnboundedReceiver<Piece>);
+
+#[cfg(test)]
+impl Lines {
+    /// Lines that are not printed, and what is said to them.
+    pub(crate) fn said() -> (Self, Said) {
+        let (sender, pieces) = mpsc::unbounded_channel();
+        (Self { sender, room: Arc::new(Semaphore::new(ROOM)), left_out: Arc::default() }, Said(pieces))
+    }
+}
+
+#[cfg(test)]
+impl Said {
+    /// Each piece since.
+    pub(crate) fn lines(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.0.try_recv().ok()).map(|piece| piece.text).collect()
+    }
+}
+
+/// What a piece takes of the room. One that is larger than all of it waits until nothing else does.
+fn size(text: &str) -> u32 {
+    u32::try_from(text.len().clamp(LEAST, ROOM)).unwrap_or(u32::MAX)
+}

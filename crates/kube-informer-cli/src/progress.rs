@@ -1,0 +1,90 @@
+//! How far the first reading has come: one line on a terminal that is written anew, and gone when it is over.
+//!
+//! Nothing is shown where stderr is no terminal, or where it is over in a moment.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use crate::output::Lines;
+use crate::reading::Reading;
+
+/// What is over before is not shown.
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// Back to the beginning of the line, and away with what is in it.
+const CLEAR: &str = "\r\x1b[K";
+
+/// See the module.
+pub(crate) struct Progress {
+    lines: Lines,
+    /// Where it is shown at all.
+    is_shown: bool,
+    began: Instant,
+    /// Whether there is something in the line.
+    is_dirty: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(lines: Lines) -> Self {
+        Self { lines, is_shown: std::io::stderr().is_terminal(), began: Instant::now(), is_dirty: false }
+    }
+
+    /// Says how far it is.
+    pub(crate) async fn show(&mut self, readings: &[Reading]) {
+        if !self.is_shown || self.began.elapsed() < MOMENT {
+            return;
+        }
+        let (mut objects, mut bytes) = (0, 0);
+        let mut waiting = Vec::new();
+        for reading in readings {
+            for informer in &reading.informers {
+                let stats = informer.stats();
+                objects += stats.added;
+                bytes += stats.received_bytes;
+            }
+            if !reading.informers.iter().all(kube_informer::informer::Informer::is_synced) {
+                waiting.push(reading.resource().plural.as_str());
+            }
+        }
+        let seconds = self.began.elapsed().as_secs();
+        let what = shortened(&waiting);
+        let line = format!("{CLEAR}reading {what}: {objects} objects, {} ({seconds}s)", size(bytes));
+        self.is_dirty = true;
+        // Who has seen enough is told so by whoever prints what was asked for.
+        let _ = self.lines.note(line).await;
+    }
+
+    /// Takes it away.
+    pub(crate) async fn clear(&mut self) {
+        if std::mem::take(&mut self.is_dirty) {
+            let _ = self.lines.note(CLEAR.to_owned()).await;
+        }
+    }
+}
+
+/// Not longer than a line.
+fn shortened(names: &[&str]) -> String {
+    match names {
+        [a, b, c, _, ..] => format!("{a}, {b}, {c} and {} more", names.len() - 3),
+        few => few.join(", "),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        ..1_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_fits_into_a_line() {
+        assert_eq!(shortened(&["pods", "services"]), "pods, services");
+        assert_eq!(shortened(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+        assert_eq!((size(12_345), size(12_345_678)), ("12 kB".to_owned(), "12.3 MB".to_owned()));
+    }
+}

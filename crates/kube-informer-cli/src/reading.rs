@@ -1,0 +1,246 @@
+//! Informers for what somebody asks for, and the wait until they know it.
+//!
+//! - What can never be is told at once: a resource that may not be read, a selector that the server does not take.
+//! - All else is waited for: by those who read once, no longer than an answer may take; by those who watch, for ever, and
+//!   they are told why it takes so long.
+
+use std::cmp::Ordering;
+use std::time::{Duration, Instant};
+
+use kube_informer::encoding::ManagedFields;
+use kube_informer::informer::{Cause, Health, Informer, Scope, State, Why};
+use kube_informer::object::Object;
+use kube_informer::resource::Resource;
+use kube_informer_apiserver::print::Printer;
+
+use crate::cluster::Cluster;
+use crate::progress::Progress;
+use crate::show;
+use crate::target::Target;
+use crate::usage::Usage;
+
+/// One target, and who knows about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) target: Target,
+    /// One for all objects, or one for each that is named.
+    pub(crate) informers: Vec<Informer>,
+    /// Whether objects are told apart by their namespaces, too.
+    pub(crate) shows_namespaces: bool,
+}
+
+/// How much of the objects is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// What they are called.
+    Names,
+    Everything(ManagedFields),
+}
+
+/// How often it is looked after how it goes.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Reading {
+    /// Begins to read.
+    pub(crate) fn begin(cluster: &Cluster, targets: Vec<Target>, depth: Depth) -> Result<Vec<Self>, Usage> {
+        let mut readings = Vec::new();
+        for target in targets {
+            let mut informers = Vec::new();
+            for scope in cluster.scopes(&target)? {
+                let builder = cluster.informer(&target.resource, scope)?;
+                let builder = match depth {
+                    Depth::Names => builder.metadata_only(),
+                    Depth::Everything(fields) => builder.managed_fields(fields),
+                };
+                informers.push(builder.informer());
+            }
+            let shows_namespaces = cluster.shows_namespaces(&target.resource);
+            readings.push(Self { target, informers, shows_namespaces });
+        }
+        cluster.factory.start();
+        Ok(readings)
+    }
+
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.target.resource
+    }
+
+    /// What there is, in the order in which the server lists it; what is named in the order in which it was. `missing`
+    /// gets what is named and not there.
+    pub(crate) fn objects(&self, missing: &mut Vec<String>) -> Vec<Object> {
+        let mut objects = Vec::new();
+        for informer in &self.informers {
+            if let Scope::Object { namespace, name } = informer.scope() {
+                match informer.get(namespace, name) {
+                    Some(object) => objects.push(object),
+                    None => missing.push(not_found(self.resource(), namespace, name)),
+                }
+            } else {
+                objects.extend(informer.list().iter());
+            }
+        }
+        if self.target.names.is_empty() {
+            objects.sort_by(in_order);
+        }
+        objects
+    }
+
+    /// How its objects are shown in a table; and what is to be said about that.
+    pub(crate) async fn printer(&self, cluster: &Cluster) -> (Printer, Option<String>) {
+        let Resource { group, version, plural, .. } = self.resource();
+        if let Some(printer) = Printer::built_in(group, version, plural) {
+            return (printer, None);
+        }
+        let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
+        let why = match http::Request::get(definition).body(Vec::new()) {
+            Ok(request) => {
+                let client = cluster.factory.client();
+                let answer = client.request::<serde_json::Value>(request);
+                match tokio::time::timeout(cluster.patience, answer).await {
+                    Ok(Ok(definition)) => match Printer::custom(&definition, version) {
+                        Some(printer) => return (printer, None),
+                        None => "its definition has no such version".to_owned(),
+                    },
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "the server does not answer".to_owned(),
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        let note = format!(
+            "{} are shown by name and age: their columns are in the CustomResourceDefinition, which cannot be read ({why})",
+            self.resource()
+        );
+        (Printer::plain(), Some(note))
+    }
+}
+
+/// `pods "web" not found in shop`.
+pub(crate) fn not_found(resource: &Resource, namespace: &str, name: &str) -> String {
+    let place = if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };
+    let plural = &resource.plural;
+    match resource.group.as_str() {
+        "" => format!("{plural} {name:?} not found{place}"),
+        group => format!("{plural}.{group} {name:?} not found{place}"),
+    }
+}
+
+/// Servers list by a key of namespace, slash and name: `a-b/x` comes before `a/x`.
+pub(crate) fn in_order(a: &Object, b: &Object) -> Ordering {
+    by_key((a.namespace(), a.name()), (b.namespace(), b.name()))
+}
+
+fn by_key<'k>(a: (&'k str, &'k str), b: (&'k str, &'k str)) -> Ordering {
+    let key = |(namespace, name): (&'k str, &'k str)| namespace.bytes().chain([b'/']).chain(name.bytes());
+    key(a).cmp(key(b))
+}
+
+/// Waits until everything is known.
+///
+/// # Errors
+///
+/// Where that can never be, or nothing comes for longer than the deadline.
+pub(crate) async fn synced(
+    readings: &[Reading],
+    deadline: Option<Duration>,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let (mut heard, mut bytes) = (Instant::now(), 0);
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let informers: Vec<&Informer> = readings.iter().flat_map(|reading| &reading.informers).collect();
+    for informer in &informers {
+        let mut synced = std::pin::pin!(informer.synced(Duration::MAX));
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut synced => {
+                    if result.is_err() {
+                        fail_if_hopeless(informer, &informer.health())?;
+                        anyhow::bail!("{} cannot be read: they are not watched any more", informer.resource());
+                    }
+                    break;
+                }
+                _ = tick.tick() => {}
+            }
+            for informer in &informers {
+                fail_if_hopeless(informer, &informer.health())?;
+            }
+            // A large list takes its time; only a server that sends nothing is waited for in vain.
+            let received = informers.iter().map(|informer| informer.stats().received_bytes).sum();
+            if received > bytes {
+                (heard, bytes) = (Instant::now(), received);
+            }
+            if let Some(deadline) = deadline.filter(|deadline| heard.elapsed() >= *deadline) {
+                return Err(too_late(informer, deadline));
+            }
+            progress.show(readings).await;
+        }
+    }
+    progress.clear().await;
+    Ok(())
+}
+
+fn too_late(informer: &Informer, waited: Duration) -> anyhow::Error {
+    let resource = informer.resource();
+    match informer.health().state {
+        State::Stale { why, .. } => anyhow::anyhow!("{resource} cannot be read: {}", reason(&why)),
+        _ => anyhow::anyhow!(
+            "{resource} cannot be read: the server has sent nothing for {waited:?}; give a longer --request-timeout"
+        ),
+    }
+}
+
+/// What went wrong, and what to do.
+pub(crate) fn reason(why: &Why) -> String {
+    format!("{}; {}", why.message, why.cause.advice())
+}
+
+/// Whether nothing comes of asking again.
+fn fail_if_hopeless(informer: &Informer, health: &Health) -> anyhow::Result<()> {
+    if informer.is_synced() {
+        return Ok(());
+    }
+    for (_, state) in &health.scopes {
+        if let State::Stale { why, .. } = state
+            && is_hopeless(why.cause)
+        {
+            anyhow::bail!("{} cannot be read: {}", informer.resource(), reason(why));
+        }
+    }
+    Ok(())
+}
+
+fn is_hopeless(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Unauthorized
+            | Cause::Forbidden
+            | Cause::NotServed
+            | Cause::Rejected
+            | Cause::NotAnApi
+            | Cause::Misconfigured
+            | Cause::Broken
+    )
+}
+
+/// What stands before names where there are objects of several kinds: `pod/`.
+pub(crate) fn prefixes(readings: &[Reading]) -> Vec<String> {
+    let several = readings.len() > 1;
+    let prefix = |reading: &Reading| {
+        if several { format!("{}/", show::kind(reading.resource())) } else { String::new() }
+    };
+    readings.iter().map(prefix).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_in_the_order_of_the_servers_keys() {
+        let mut keys = vec![("a", "b"), ("a-b", "a"), ("a", "a"), ("b", "a"), ("a.b", "z")];
+        keys.sort_by(|a, b| by_key(*a, *b));
+        assert_eq!(keys, [("a-b", "a"), ("a.b", "z"), ("a", "a"), ("a", "b"), ("b", "a")]);
+    }
+}

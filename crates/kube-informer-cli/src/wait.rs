@@ -1,0 +1,499 @@
+//! `kube-informer wait`: ends when objects are as they should be.
+//!
+//! - Exit codes: 0 when they are; 1 when they were not in time, with what was last seen of each; 3 when one of them is as
+//!   it must not be (`--fail-on`), with which and why.
+//! - It hears of each change as it happens, and goes on after a lost connection, until its time is up; it says on stderr
+//!   that it does.
+//! - What kind of time it was: see [`tracker`](self::tracker).
+//! - That an object is gone is believed where the server said so. Where objects were chosen by labels or fields, one that
+//!   does not fit any more looks the same: then it is asked for by its name.
+
+mod follow;
+mod tracker;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::time::Duration;
+
+use kube_informer::informer::{Cause, Informer, Scope, State, Why};
+use kube_informer::object::Object;
+use kube_informer::resource::Resource;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cluster::{Cluster, ClusterArgs, SelectArgs};
+use crate::condition::Condition;
+use crate::demo::duration;
+use crate::interrupt::{Ended, Interrupt};
+use crate::output::{Lines, Output};
+use crate::target::{Target, TargetArgs};
+use crate::usage::Usage;
+
+use follow::{Message, Messages, Source};
+use tracker::{Id, Rules, Sight, Step, Tracker};
+
+pub(crate) const ABOUT: &str = "\
+Wait until objects are as they should be.
+
+Objects are named (pod/web), or chosen (pods -l app=web, pods --all). Named objects that are not there yet are waited for. \
+Of chosen ones, those that come later count, too, and those that go do not; where their deletion is waited for, those count \
+that were there at first.
+
+What is waited for (--for, --fail-on):
+  condition=NAME[=VALUE]  a condition in the object's status has that value; without one: True
+  jsonpath=PATH[=VALUE]   a path has that value; without one: it finds something
+  create                  the object is there
+  delete                  the object is gone; one that was made again under its name is another one
+
+Conditions that were found out about an older generation of an object do not count. Several --for are met one after the \
+other, create first.
+
+A lost connection is made again, and stderr tells of it. When the time is up, stderr says what was last seen of each object.
+
+Exit codes: 0 met, 1 not met in time or an error, 2 wrong arguments, 3 --fail-on met, 130 Ctrl-C.";
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # Until a pod is ready, and not longer than two minutes; it may not be there yet
+  kube-informer wait pod/web --for condition=Ready --timeout 2m
+
+  # Until a job is complete; 3 as soon as it has failed
+  kube-informer wait job/migrate --for condition=Complete --fail-on condition=Failed --timeout 10m
+
+  # Until all pods of an app are ready, those that come meanwhile included
+  kube-informer wait pods -l app=web --for condition=Ready
+
+  # Until one of the pods runs
+  kube-informer wait pods --all --any --for 'jsonpath={.status.phase}=Running'
+
+  # Until a rollout is over
+  kube-informer wait deploy/web --for condition=Progressing --for 'jsonpath={.status.unavailableReplicas}=0'
+
+  # Until they are gone
+  kube-informer wait pods -l app=old --for delete --timeout 5m";
+
+/// How long it is waited where nothing else is said, as kubectl does.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// As long as kubectl waits for ever.
+const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+/// What is longer is not different.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// Objects that are told of when the time is up.
+const TOLD: usize = 20;
+
+/// Wait until objects are as they should be.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// What is waited for: condition=NAME[=VALUE], jsonpath=PATH[=VALUE], create or delete; can be given several times
+    #[arg(long = "for", value_name = "CONDITION", required = true, value_parser = |text: &str| text.parse::<Condition>())]
+    conditions: Vec<Condition>,
+    /// One of the objects is enough
+    #[arg(long)]
+    any: bool,
+    /// One of several --for is enough
+    #[arg(long)]
+    any_condition: bool,
+    /// End at once, with exit code 3, when an object meets this; can be given several times
+    #[arg(long, value_name = "CONDITION", value_parser = |text: &str| text.parse::<Condition>())]
+    fail_on: Vec<Condition>,
+    /// How long to wait, such as 30s or 5m; 0 looks once, and below 0 it is a week
+    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, value_parser = timeout)]
+    timeout: Duration,
+    /// All objects of a type
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    match text.strip_prefix('-') {
+        Some(below) => duration(below).map(|_| WEEK),
+        None => duration(text).map(|time| time.min(FOR_EVER)),
+    }
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+    let begin = Instant::now();
+    let mut interrupt = Interrupt::install()?;
+    let output = Output::start()?;
+    let lines = output.lines();
+    let waited = tokio::select! {
+        waited = wait(args, begin, &lines) => waited,
+        () = interrupt.wait() => Ok(End { ended: Ended::Interrupted, words: String::new() }),
+    };
+    drop(lines);
+    let (ended, words) = match waited {
+        Ok(End { ended, words }) => (Ok(ended), words),
+        Err(error) => (Err(error), String::new()),
+    };
+    let ended = output.conclude(&mut interrupt, ended).await;
+    // Also where nobody reads stdout any more.
+    let _ = std::io::stderr().write_all(words.as_bytes());
+    ended
+}
+
+/// How it ended, and what is to be said about it on stderr.
+struct End {
+    ended: Ended,
+    words: String,
+}
+
+async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> {
+    let Args { target, conditions, any, any_condition, fail_on, timeout, all, select, cluster } = args;
+    let selects = select.selects();
+    let connect = async {
+        let cluster = cluster.connect(&select).await?;
+        let targets = target.resolve(&cluster)?;
+        anyhow::Ok((cluster, targets))
+    };
+    // A server that does not answer has its own patience, and the time that there is.
+    let limit = if timeout.is_zero() { TIMEOUT } else { timeout };
+    let Ok(connected) = tokio::time::timeout_at(begin + limit, connect).await else {
+        anyhow::bail!("timed out after {limit:?}: the server has not said what it serves");
+    };
+    let (cluster, targets) = connected?;
+    let unnamed = targets.iter().any(|target| target.names.is_empty());
+    if unnamed && !selects && !all {
+        let why = "say which objects: TYPE/NAME, TYPE -l LABELS, or TYPE --all";
+        return Err(Usage::new(why).into());
+    }
+    let rules = Rules { any_condition, any_object: any, ..Rules::new(conditions, fail_on) };
+    let mut wait = Wait {
+        tracker: Tracker::new(rules),
+        messages: Messages::new(),
+        informers: Vec::new(),
+        first: 0,
+        early: Some(Vec::new()),
+        complete: BTreeSet::new(),
+        troubles: BTreeMap::new(),
+        cluster,
+        targets,
+        selects,
+        lines,
+    };
+    wait.begin()?;
+    wait.run(begin, timeout).await
+}
+
+struct Wait<'l> {
+    cluster: Cluster,
+    targets: Vec<Target>,
+    /// Whether objects are chosen by labels or fields.
+    selects: bool,
+    tracker: Tracker,
+    messages: Messages,
+    /// One for each source.
+    informers: Vec<Informer>,
+    /// How many of them there were at first.
+    first: usize,
+    /// Who met something before everything was seen: to be told in the order in which they were asked for.
+    early: Option<Vec<Id>>,
+    /// The sources of which everything was seen.
+    complete: BTreeSet<usize>,
+    /// What is wrong with sources, as it was said.
+    troubles: BTreeMap<usize, Cause>,
+    lines: &'l Lines,
+}
+
+impl Wait<'_> {
+    fn begin(&mut self) -> anyhow::Result<()> {
+        for (index, target) in self.targets.clone().iter().enumerate() {
+            for scope in self.cluster.scopes(target)? {
+                let only = match &scope {
+                    Scope::Object { namespace, name } => {
+                        Some(Id { target: index, namespace: namespace.clone(), name: name.clone() })
+                    }
+                    _ => None,
+                };
+                if let Some(id) = &only {
+                    self.tracker.expect(id.clone());
+                }
+                let informer = self.cluster.informer(&target.resource, scope)?.informer();
+                self.follow(informer, index, only);
+            }
+        }
+        self.first = self.informers.len();
+        self.cluster.factory.start();
+        Ok(())
+    }
+
+    fn follow(&mut self, informer: Informer, target: usize, only: Option<Id>) {
+        let source = Source { index: self.informers.len(), target, only };
+        self.messages.follow(&informer, source);
+        self.informers.push(informer);
+    }
+
+    async fn run(&mut self, begin: Instant, timeout: Duration) -> anyhow::Result<End> {
+        let limit = if timeout.is_zero() { self.cluster.patience } else { timeout };
+        loop {
+            let message = match tokio::time::timeout_at(begin + limit, self.messages.next()).await {
+                // However much there is to hear, the time is up when it is.
+                Ok(message) if Instant::now() < begin + limit => message,
+                _ => {
+                    self.tell_early().await;
+                    return Ok(self.late(limit));
+                }
+            };
+            let steps = self.hear(message).await?;
+            for step in steps {
+                if let Some(end) = self.take(step).await? {
+                    self.tell_early().await;
+                    return Ok(end);
+                }
+            }
+            if self.is_complete() {
+                self.tell_early().await;
+            }
+            if self.tracker.is_done() {
+                return Ok(End { ended: Ended::Done, words: String::new() });
+            }
+            if timeout.is_zero() && self.is_complete() {
+                return Ok(self.late(timeout));
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete.len() >= self.first
+    }
+
+    async fn hear(&mut self, message: Message) -> anyhow::Result<Vec<Step>> {
+        Ok(match message {
+            Message::Seen(source, object) => {
+                let json: Value = serde_json::from_str(&object.json()?)?;
+                let sight = Sight { uid: &object.uid().to_string(), json: &json };
+                self.tracker.see(&id(&source, &object), Some(sight))
+            }
+            Message::Gone(source, object) => {
+                let id = id(&source, &object);
+                self.lose(&source, &id)
+            }
+            Message::Confirmed { id, uid, is_there } if self.tracker.uid(&id) == Some(&*uid) => {
+                if !is_there {
+                    return Ok(self.tracker.see(&id, None));
+                }
+                self.tracker.note(&id, "is there, though it is not chosen any more");
+                let scope = Scope::object(&id.namespace, &id.name);
+                if let Some(resource) = self.resource(&id) {
+                    let informer =
+                        self.cluster.factory.configure_resource(resource.clone(), scope).informer();
+                    let target = id.target;
+                    self.follow(informer, target, Some(id));
+                }
+                Vec::new()
+            }
+            Message::Confirmed { .. } => Vec::new(),
+            Message::Gap(source, now) => {
+                let known = match &source.only {
+                    Some(only) => vec![only.clone()],
+                    None => self.tracker.waiting(source.target),
+                };
+                let gone = known.iter().filter(|id| now.get(&id.namespace, &id.name).is_none());
+                gone.flat_map(|id| self.lose(&source, id)).collect()
+            }
+            Message::Complete(source) => {
+                self.complete.insert(source.index);
+                if source.index >= self.first {
+                    // It was looked for by its name later, and may have gone before it was seen.
+                    let informer = self.informers.get(source.index);
+                    let gone = source.only.filter(|id| {
+                        informer.is_some_and(|informer| informer.get(&id.namespace, &id.name).is_none())
+                    });
+                    return Ok(gone.map(|id| self.tracker.see(&id, None)).unwrap_or_default());
+                }
+                if !self.is_complete() {
+                    return Ok(Vec::new());
+                }
+                tracing::info!("what there is was seen: waiting for what comes");
+                self.tracker.complete()
+            }
+            Message::Health(source, health) => {
+                self.health(&source, &health.state).await?;
+                Vec::new()
+            }
+        })
+    }
+
+    /// An object is gone, or only not chosen any more: that may have to be found out.
+    fn lose(&mut self, source: &Source, id: &Id) -> Vec<Step> {
+        let is_sure = source.only.is_some() || !self.selects;
+        if is_sure || !self.tracker.rules().look_at_deletions() {
+            return self.tracker.see(id, None);
+        }
+        if let Some(uid) = self.tracker.uid(id).map(str::to_owned)
+            && let Some(resource) = self.resource(id)
+        {
+            self.messages.confirm(&self.cluster, resource, id.clone(), uid);
+        }
+        Vec::new()
+    }
+
+    /// Says what came of a look; or that it is over.
+    async fn take(&mut self, step: Step) -> anyhow::Result<Option<End>> {
+        match step {
+            Step::Met(id) => match &mut self.early {
+                Some(early) => early.push(id),
+                None => self.tell(&id).await,
+            },
+            Step::Failed { id, condition, seen } => {
+                let words =
+                    format!("error: {}: {seen}; that is --fail-on {condition}\n", self.full_name(&id));
+                return Ok(Some(End { ended: Ended::Failed, words }));
+            }
+            Step::Never { id, condition, seen } => {
+                anyhow::bail!("{}: {condition} can never be met: {seen}", self.full_name(&id));
+            }
+            Step::Dropped(id) => {
+                tracing::info!("{} is gone, and is not waited for any more", self.full_name(&id));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn tell(&self, id: &Id) {
+        // Whether it is read or not, it is so.
+        let _ = self.lines.print(format!("{} condition met\n", self.name(id))).await;
+    }
+
+    async fn tell_early(&mut self) {
+        let mut early = self.early.take().unwrap_or_default();
+        let place = |id: &Id| {
+            let names = self.targets.get(id.target).map(|target| &target.names[..]).unwrap_or_default();
+            (id.target, names.iter().position(|name| *name == id.name))
+        };
+        // What was not asked for by name is in the order of namespaces and names.
+        early.sort_by(|one, two| place(one).cmp(&place(two)).then_with(|| one.cmp(two)));
+        for id in &early {
+            self.tell(id).await;
+        }
+    }
+
+    /// Where nothing was heard yet, some troubles are the end. Later, they pass or the time does.
+    async fn health(&mut self, source: &Source, state: &State) -> anyhow::Result<()> {
+        let State::Stale { why, .. } = state else {
+            if *state == State::Live && self.troubles.remove(&source.index).is_some() {
+                let _ = self.lines.note(format!("{}: connected again\n", self.what(source))).await;
+            }
+            return Ok(());
+        };
+        let is_final = matches!(
+            why.cause,
+            Cause::Unauthorized
+                | Cause::Forbidden
+                | Cause::NotServed
+                | Cause::Rejected
+                | Cause::NotAnApi
+                | Cause::Misconfigured
+                | Cause::Broken
+        );
+        if is_final && !self.complete.contains(&source.index) {
+            anyhow::bail!("{}: {}", self.what(source), trouble(why));
+        }
+        // To read what was missed is no trouble, but the way out of it.
+        if why.cause != Cause::Relisting && self.troubles.insert(source.index, why.cause) != Some(why.cause) {
+            let text = format!(
+                "{}: still waiting, but what is seen may be old: {}\n",
+                self.what(source),
+                trouble(why)
+            );
+            let _ = self.lines.note(text).await;
+        }
+        Ok(())
+    }
+
+    /// The time is up.
+    fn late(&self, limit: Duration) -> End {
+        let rules = self.tracker.rules();
+        let (count, open) = self.tracker.report();
+        let begin = match limit.is_zero() {
+            true => "not met".to_owned(),
+            false => format!("timed out after {limit:?}"),
+        };
+        let mut words = match (count, open.len()) {
+            _ if !self.is_complete() => {
+                format!("error: {begin} waiting for {rules}: what there is could not be read\n")
+            }
+            (0, _) => {
+                let place = self.cluster.describe_place();
+                let types: Vec<String> =
+                    self.targets.iter().map(|target| target.resource.to_string()).collect();
+                format!(
+                    "error: {begin} waiting for {rules}: there are no such {} {place}\n",
+                    types.join(", ")
+                )
+            }
+            (count, open) => {
+                format!("error: {begin} waiting for {rules}: {open} of {count} objects have not met it\n")
+            }
+        };
+        for (id, seen) in open.iter().take(TOLD) {
+            words.push_str(&format!("  {}: {seen}\n", self.full_name(id)));
+        }
+        if let Some(more) = open.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            words.push_str(&format!("  … and {more} more\n"));
+        }
+        if let Some(cause) = self.troubles.values().next() {
+            words.push_str(&format!("  what was seen may be old; {}\n", cause.advice()));
+        }
+        End { ended: Ended::Late, words }
+    }
+
+    fn resource(&self, id: &Id) -> Option<&Resource> {
+        self.targets.get(id.target).map(|target| &target.resource)
+    }
+
+    /// `pod/web`, `deployment.apps/web`: as kubectl calls it.
+    fn name(&self, id: &Id) -> String {
+        let Some(resource) = self.resource(id) else { return id.name.clone() };
+        let kind = resource.kind.to_lowercase();
+        match resource.group.as_str() {
+            "" => format!("{kind}/{}", id.name),
+            group => format!("{kind}.{group}/{}", id.name),
+        }
+    }
+
+    /// With the namespace, where there are several.
+    fn full_name(&self, id: &Id) -> String {
+        let shows_namespace =
+            self.resource(id).is_some_and(|resource| self.cluster.shows_namespaces(resource));
+        let name = self.name(id);
+        if shows_namespace { format!("{name} in {}", id.namespace) } else { name }
+    }
+
+    fn what(&self, source: &Source) -> String {
+        match &source.only {
+            Some(id) => self.full_name(id),
+            None => {
+                self.targets.get(source.target).map(|target| target.resource.to_string()).unwrap_or_default()
+            }
+        }
+    }
+}
+
+fn id(source: &Source, object: &Object) -> Id {
+    let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
+    Id { target: source.target, namespace, name }
+}
+
+fn trouble(why: &Why) -> String {
+    format!("{}: {}; {}", why.request, why.message, why.cause.advice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_below_nothing_is_a_week_as_for_kubectl() {
+        assert_eq!(timeout("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(timeout("0"), Ok(Duration::ZERO));
+        assert_eq!(timeout("0s"), Ok(Duration::ZERO));
+        assert_eq!(timeout("-1s"), Ok(WEEK));
+        assert!(timeout("-soon").is_err() && timeout("soon").is_err());
+    }
+}

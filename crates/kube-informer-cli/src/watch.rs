@@ -1,0 +1,325 @@
+//! `kube-informer watch`: what changes, for as long as somebody looks.
+//!
+//! - It begins with what there is. Then comes what changes, each change once, in order per object.
+//! - It reconnects for ever, once it was connected. That it is stale is said, and that it is live again; what was missed
+//!   meanwhile is shown as soon as it is known.
+//! - A terminal that is too slow holds up nobody. Changes that it misses are counted and marked as a gap; after it, each
+//!   object that is another is shown once, as it is now.
+//! - Data goes to stdout, all else to stderr.
+
+mod pulse;
+mod story;
+mod until;
+mod view;
+
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use anyhow::bail;
+use kube_informer::encoding::ManagedFields;
+use kube_informer::informer::{Delivery, Event, Events, Scope};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::cluster::{ClusterArgs, SelectArgs};
+use crate::condition::Condition;
+use crate::demo::duration;
+use crate::interrupt::{Ended, Interrupt};
+use crate::output::{Closed, Lines, Output, Page};
+use crate::progress::Progress;
+use crate::reading::{self, Depth, Reading};
+use crate::show::Format;
+use crate::show::table::Cells;
+use crate::style::{Style, Tone, When};
+use crate::target::TargetArgs;
+use pulse::Pulse;
+use story::{Story, Told};
+use until::Until;
+use view::{Marks, View};
+
+/// Show what changes.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = HELP)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// How it is printed: table, wide, json, yaml, name, diff, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,…
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", value_parser = Format::of_changes)]
+    output: Format,
+    /// Only what changes from now on, not what there is
+    #[arg(long)]
+    watch_only: bool,
+    /// Tables without their first line
+    #[arg(long)]
+    no_headers: bool,
+    /// A column with ADDED, MODIFIED or DELETED, instead of the signs + ~ -
+    #[arg(long)]
+    output_watch_events: bool,
+    /// Keep metadata.managedFields in json and yaml
+    #[arg(long)]
+    show_managed_fields: bool,
+    /// End as soon as one of the objects meets this: condition=NAME[=VALUE], jsonpath=PATH[=VALUE], create, delete
+    #[arg(long, value_name = "CONDITION")]
+    until: Option<Condition>,
+    /// End after this time: with exit code 0, or with 1 where --until was waited for
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// Colours: on terminals, unless NO_COLOR is set; or always, or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: When,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+const HELP: &str = "\
+What is printed:
+  table, wide  what there is, then a line for each change: + it came, ~ it changed, - it is gone
+  json         a record per line: {\"type\":\"ADDED\",\"object\":{...}}, also MODIFIED, DELETED; what there was
+               at the beginning has \"initial\":true, then comes SYNCED; GAP where changes were left out, STALE
+               and LIVE where the server cannot be seen and can be again
+  yaml         the same, a document per record
+  diff         what changed, old -> new, by path; containers and such by their names
+  jsonpath     what the template makes of each object, in a line
+  custom-columns=HEADER:PATH,...  a table of what you choose
+
+That it is stale, and gaps, are always said on stderr, too. It reconnects for ever once it was connected; a server that
+is not there at the beginning is an error.
+
+Examples:
+  kube-informer watch pods                                  as `kubectl get -w`, with marks, and it does not end
+  kube-informer watch deploy,pods -n shop -n web -o diff    what changes in two namespaces
+  kube-informer watch job/import --until condition=Complete --timeout 10m
+  kube-informer watch pods -A -o json --watch-only | jq -r 'select(.type==\"DELETED\") | .object.metadata.name'
+
+Exit codes: 0 done, or the reader has seen enough; 1 error, or --until was not met in time; 2 wrong arguments;
+130 Ctrl-C: a second one does not wait for the terminal.";
+
+/// Changes that wait for a slow terminal; what comes beyond them is a gap.
+const BACKLOG: usize = 4096;
+
+/// How often it is looked after how it goes.
+const TICK: Duration = Duration::from_millis(200);
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+    let mut interrupt = Interrupt::install()?;
+    let mut output = Output::start()?;
+    let lines = output.lines();
+    let mut until = Until::new(args.until.clone());
+    let over = async {
+        match args.timeout {
+            Some(time) => tokio::time::sleep(time).await,
+            None => std::future::pending().await,
+        }
+    };
+    let ended = tokio::select! {
+        watched = watch(&args, &mut until, lines) => match watched {
+            // How that came to be, the output knows.
+            Err(error) if error.is::<Closed>() => Ok(Ended::Done),
+            watched => watched.map(|()| Ended::Done),
+        },
+        () = over => until.late(args.timeout.unwrap_or_default()).map(|()| Ended::Done),
+        () = interrupt.wait() => Ok(Ended::Interrupted),
+        closed = output.closed() => return closed.map(|()| Ended::Done),
+    };
+    output.conclude(&mut interrupt, ended).await
+}
+
+/// Shows what changes; ends when there is nothing more to wait for.
+async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<()> {
+    let cluster = args.cluster.connect(&args.select).await?;
+    let targets = args.target.resolve(&cluster)?;
+    let fields = match args.output {
+        Format::Diff => ManagedFields::Writers,
+        _ if args.show_managed_fields => ManagedFields::Keep,
+        _ => ManagedFields::Cut,
+    };
+    let depth =
+        if args.output.is_name() && args.until.is_none() { Depth::Names } else { Depth::Everything(fields) };
+    let readings = Reading::begin(&cluster, targets, depth)?;
+    let marks = if args.output_watch_events { Marks::Words } else { Marks::Signs };
+    let mut view = View::new(args.output.clone(), marks, !args.no_headers, Style::stdout(args.color));
+    let mut watch = Watch { pulse: Pulse::new(&readings), style: Style::stderr(args.color), lines, readings };
+
+    // What there is.
+    let mut progress = Progress::new(watch.lines.clone());
+    let readings = watch.readings.clone();
+    let synced = tokio::select! {
+        synced = reading::synced(&readings, None, &mut progress) => synced,
+        never = watch.listen(&view) => never,
+    };
+    progress.clear().await;
+    synced?;
+    if let Format::Chosen(columns) = &args.output {
+        readings.iter().for_each(|_| view.add_table(Cells::Chosen(columns.clone()), false, String::new()));
+    } else if args.output.is_table() {
+        let prefixes = reading::prefixes(&watch.readings);
+        for (reading, prefix) in readings.iter().zip(prefixes) {
+            let (printer, note) = reading.printer(&cluster).await;
+            if let Some(note) = note {
+                watch.note(&format!("note: {note}")).await?;
+            }
+            view.add_table(Cells::Printer(printer), reading.shows_namespaces, prefix);
+        }
+    } else {
+        readings.iter().for_each(|reading| view.add(reading.resource()));
+    }
+    let (sender, receiver) = mpsc::channel(1);
+    let mut stories = Vec::new();
+    for (at, reading) in readings.iter().enumerate() {
+        let mut told = Vec::new();
+        for informer in &reading.informers {
+            let mut events = informer.subscribe().delivery(Delivery::Every(BACKLOG)).name("watch").events();
+            let mut story = Story::default();
+            told.extend(beginning(&mut events, &mut story).await);
+            if let (Scope::Object { namespace, name }, true) = (informer.scope(), story.is_empty()) {
+                until.missing();
+                let missing = reading::not_found(reading.resource(), namespace, name);
+                watch.note(&format!("{missing}: it is shown when it comes")).await?;
+            }
+            tokio::spawn(forward(events, (at, stories.len()), sender.clone()));
+            stories.push(story);
+        }
+        if !args.watch_only {
+            let mut page = Page::new(watch.lines.clone());
+            for piece in view.beginning(at, &told)? {
+                page.add(&piece?).await?;
+            }
+            page.flush().await?;
+        }
+        watch.begun(&view, at, told.len()).await?;
+        for object in &told {
+            until.there(object)?;
+        }
+    }
+    drop(sender);
+    if !until.is_met() {
+        watch.follow(receiver, &mut stories, &mut view, until).await?;
+    }
+    if let Some(met) = until.met() {
+        watch.note(met).await?;
+    }
+    Ok(())
+}
+
+/// Who prints, and what is known about how it goes.
+struct Watch {
+    readings: Vec<Reading>,
+    pulse: Pulse,
+    lines: Lines,
+    style: Style,
+}
+
+impl Watch {
+    /// Tells what changes, until that is over.
+    async fn follow(
+        &mut self,
+        mut events: mpsc::Receiver<((usize, usize), Event)>,
+        stories: &mut [Story],
+        view: &mut View,
+        until: &mut Until,
+    ) -> anyhow::Result<()> {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                _ = tick.tick() => self.say_how_it_goes(view).await?,
+                event = events.recv() => match event {
+                    Some(((at, story), event)) => {
+                        let Some(story) = stories.get_mut(story) else { continue };
+                        for told in story.hear(event) {
+                            self.tell(at, &told, view).await?;
+                            until.told(&told)?;
+                            if until.is_met() {
+                                return Ok(());
+                            }
+                        }
+                    }
+                    None => bail!("nothing is watched any more"),
+                },
+            }
+        }
+    }
+
+    async fn tell(&mut self, at: usize, told: &Told, view: &mut View) -> anyhow::Result<()> {
+        if let Told::Gap { missed } = told {
+            let what = self.resource(at);
+            self.note(&format!(
+                "gap: {missed} changes of {what} were not shown, they came faster than they could be printed; \
+                 what is different now follows"
+            ))
+            .await?;
+        }
+        let text = view.told(at, told)?;
+        Ok(self.lines.print(text).await?)
+    }
+
+    /// Says how it goes until it is dropped.
+    async fn listen(&mut self, view: &View) -> anyhow::Result<()> {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            self.say_how_it_goes(view).await?;
+        }
+    }
+
+    async fn say_how_it_goes(&mut self, view: &View) -> anyhow::Result<()> {
+        for beat in self.pulse.take(&self.readings) {
+            self.note(&beat.to_string()).await?;
+            self.lines.print(view.beat(&beat)).await?;
+        }
+        Ok(())
+    }
+
+    /// Says that what there was has been shown.
+    async fn begun(&mut self, view: &View, at: usize, count: usize) -> anyhow::Result<()> {
+        let what = self.resource(at);
+        if let Some(note) = view.begun_note(&what, count) {
+            self.note(&note).await?;
+        }
+        Ok(self.lines.print(view.begun(&what, count)).await?)
+    }
+
+    /// A line on stderr.
+    async fn note(&self, text: &str) -> Result<(), Closed> {
+        self.lines.note(format!("{}\n", self.style.paint(Tone::Warning, text))).await
+    }
+
+    fn resource(&self, at: usize) -> String {
+        self.readings.get(at).map(|reading| reading.resource().to_string()).unwrap_or_default()
+    }
+}
+
+/// What there is, as it is told first.
+async fn beginning(events: &mut Events<Value>, story: &mut Story) -> Vec<kube_informer::object::Object> {
+    loop {
+        let polled = {
+            let mut next = pin!(events.next());
+            std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await
+        };
+        match polled {
+            Poll::Ready(Some(event)) => drop(story.hear(event)),
+            Poll::Ready(None) => break,
+            Poll::Pending if events.is_synced() => break,
+            Poll::Pending => tokio::task::yield_now().await,
+        }
+    }
+    story.objects()
+}
+
+/// Hands on what one informer tells. It waits where nobody takes it, and what comes meanwhile waits in the registration.
+async fn forward(
+    mut events: Events<Value>,
+    place: (usize, usize),
+    sender: mpsc::Sender<((usize, usize), Event)>,
+) {
+    while let Some(event) = events.next().await {
+        if sender.send((place, event)).await.is_err() {
+            break;
+        }
+    }
+}

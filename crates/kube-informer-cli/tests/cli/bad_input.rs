@@ -1,0 +1,188 @@
+//! Wrong input, and clusters that are not there: one clear line and the right exit code, never a backtrace.
+
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+use kube_informer_apiserver::Server;
+use kube_informer_apiserver::faults::{Answer, Match};
+use kube_informer_testbed::cluster::Cluster;
+use kube_informer_testbed::kubeconfig::Access;
+use kube_informer_testbed::require;
+use serde_json::json;
+
+use crate::harness::{Place, on_both, output};
+use crate::running::{kube_informer, run, text};
+
+on_both! {
+    a_selector_that_the_server_does_not_take_is_told,
+    a_page_instead_of_a_server_is_told,
+}
+
+/// One line that begins with `error: `, has these words and no backtrace.
+#[track_caller]
+fn one_line(said: &[u8], words: &[&str]) {
+    let said = text(said);
+    assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
+    for word in words {
+        assert!(said.contains(word), "{said}\nlacks {word}");
+    }
+    assert!(!said.contains("backtrace") && !said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn wrong_flags_are_explained_with_exit_code_2() {
+    for (args, expected) in [
+        (&["watch"][..], "TYPE"),
+        (&["get"], "TYPE"),
+        (&["watch", "pods", "--watchonly"], "--watch-only"),
+        (&["get", "pods", "-o", "jsn"], "json"),
+        (&["get", "pods", "-o", "diff"], "watch"),
+        (&["watch", "pods", "-l", "a in b"], "--selector"),
+        (&["watch", "pods", "-l", "=a"], "--selector"),
+        (&["get", "pods", "--field-selector", "status.phase"], "FIELD=VALUE"),
+        (&["get", "pods", "-n", "A b"], "no name of a namespace"),
+        (&["get", "pods", "--as-group", "a"], "--as"),
+        (&["watch", "pods", "--timeout", "soon"], "such as 30s"),
+        (&["watch", "pods", "--color", "red"], "always"),
+        (&["get", "pods", "-o", "jsonpath={.a"], "jsonpath"),
+        (&["watch", "pods", "--until", "condition="], "condition=Ready"),
+        (&["get", "pods", "--request-timeout", "x"], "--request-timeout"),
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn without_a_kubeconfig_it_says_where_it_looked() {
+    let home = tempfile::tempdir().unwrap();
+    let command = |args: &[&str]| {
+        let mut command = kube_informer(args);
+        command.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env("HOME", home.path());
+        command
+    };
+    for name in ["get", "watch"] {
+        let output = command(&[name, "pods"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let looked = home.path().join(".kube/config");
+        one_line(&output.stderr, &[looked.to_str().unwrap(), "KUBECONFIG is not set", "--kubeconfig FILE"]);
+    }
+    let output = command(&["get", "pods"]).env("KUBECONFIG", "/nowhere/at/all").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["/nowhere/at/all", "--kubeconfig FILE"]);
+    let output = command(&["get", "pods", "--kubeconfig", "/nowhere/else"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["/nowhere/else"]);
+    let file = home.path().join("broken");
+    std::fs::write(&file, "clusters: [\n").unwrap();
+    let output = command(&["get", "pods", "--kubeconfig", file.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["kubeconfig"]);
+    Access::anonymous("http://127.0.0.1:1").write(&file).unwrap();
+    let output = command(&["get", "pods", "--kubeconfig", file.to_str().unwrap(), "--context", "none"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["none", "kubectl config get-contexts"]);
+}
+
+#[test]
+fn a_server_that_nobody_runs_is_told_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("config");
+    Access::anonymous("http://127.0.0.1:1").write(&file).unwrap();
+    for name in ["get", "watch"] {
+        let output = run(&[name, "pods", "--kubeconfig", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        one_line(&output.stderr, &["http://127.0.0.1:1 ", "refused", "check that it runs"]);
+        assert_eq!(text(&output.stderr).matches("os error").count(), 1, "it says nothing twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_does_not_answer_is_told_after_the_time_that_one_gives_it() -> Result<()> {
+    let place = Place::embedded().await?;
+    let _stalled = place.server().unwrap().faults().on(Match::any()).stall();
+    let output = place.run("get pods --request-timeout 1s").await;
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["no answer within 1s"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_does_not_come_is_told_after_the_time_that_one_gives_it() -> Result<()> {
+    let place = Place::embedded().await?;
+    let _stalled = place.server().unwrap().faults().on(Match::any().path_contains("/pods")).stall();
+    let output = place.run("get pods --request-timeout 1s").await;
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    one_line(&output.stderr, &["pods"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_is_not_accepted_is_told() -> Result<()> {
+    let server = Server::builder().token("right", "admin", &["system:masters"]).start().await?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("config");
+    Access::anonymous(server.url()).with_token("wrong").write(&file)?;
+    let output = output(kube_informer(&["get", "pods", "--kubeconfig", file.to_str().unwrap()])).await;
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["Unauthorized", "credentials"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_forbidden_is_told_with_who_asked_and_what_to_do() -> Result<()> {
+    let cluster = require!(Cluster::shared().await, else Ok(()));
+    let place = Place::real(cluster, "what_is_forbidden").await?;
+    for name in ["get", "watch"] {
+        let output = place.run(&format!("{name} secrets --as nobody --as-group strangers")).await;
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        one_line(&output.stderr, &["secrets", "forbidden", "nobody", "kubectl auth can-i"]);
+    }
+    Ok(())
+}
+
+async fn a_selector_that_the_server_does_not_take_is_told(place: Place) -> Result<()> {
+    for name in ["get", "watch"] {
+        let output = place.run(&format!("{name} pods --field-selector spec.colour=red")).await;
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        one_line(&output.stderr, &["pods cannot be read", "spec.colour"]);
+    }
+    Ok(())
+}
+
+async fn a_page_instead_of_a_server_is_told(place: Place) -> Result<()> {
+    let (proxy, file) = place.proxy().await?;
+    proxy.on(Match::any()).answer(Answer::raw(200, "text/html", "<html>please log in</html>"));
+    let output = output(kube_informer(&["get", "pods", "--kubeconfig", &file])).await;
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["please log in"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_told_and_a_closed_stdout_is_not() -> Result<()> {
+    let place = Place::embedded().await?;
+    place.config_map("a", json!({ "a": "b" })).await?;
+    let mut command = place.command("get cm");
+    command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full")?);
+    let full = output(command).await;
+    assert_eq!(full.status.code(), Some(1));
+    one_line(&full.stderr, &["cannot write to stdout", "No space left"]);
+    // Nobody reads, and nobody is told.
+    for stdout in ["| true", ">&-"] {
+        let mut shell = Command::new("bash");
+        let line = format!(
+            "set -o pipefail; {} get cm -n {} --kubeconfig {} {stdout}",
+            env!("CARGO_BIN_EXE_kube-informer"),
+            place.namespace,
+            place.file(),
+        );
+        shell.args(["-c", &line]).stdin(Stdio::null());
+        let output = output(shell).await;
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{stdout}");
+    }
+    Ok(())
+}

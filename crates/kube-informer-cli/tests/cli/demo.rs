@@ -1,0 +1,168 @@
+//! `demo`: what a newcomer sees, and what is left of it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::http::Endpoint;
+use kube_informer_testbed::kubeconfig::Access;
+use tokio_tungstenite::connect_async;
+
+use crate::client::{message, op, word};
+use crate::harness::SOON;
+use crate::running::{Running, kube_informer, run, text};
+
+#[test]
+fn the_demo_shows_what_comes_alive_and_a_service_that_sleeps_and_wakes() {
+    let mut demo = Running::start(&["demo", "--speed", "10"]);
+    demo.line("Kubernetes API on http://127.0.0.1:");
+    demo.line("kubectl --kubeconfig");
+    demo.line("websocat ws://127.0.0.1:");
+    demo.line("~ changed, old→new");
+    let web = demo.line("Deployment     shop/web ");
+    assert!(web.contains("replicas "), "{web}");
+    demo.line("Ready");
+    // People decide something, and who it was.
+    demo.line("(kubectl)");
+    demo.line("▸ somebody applies an ElastiService");
+    demo.line("+ ElastiService");
+    demo.line("mode none→serve");
+    demo.line("▸ nobody looks at shop/gallery: somebody scales it to zero");
+    demo.line("replicas 1→0 (demo)");
+    demo.line("mode serve→proxy: it sleeps");
+    demo.line("▸ somebody opens shop/gallery");
+    demo.line("▸ a request for shop/gallery is at the resolver");
+    let awake = demo.line("mode proxy→serve: it is awake");
+    assert!(!awake.contains('\x1b'), "no colours in a pipe: {awake}");
+    assert_eq!(demo.terminate(), Some(130));
+}
+
+#[test]
+fn the_demo_ends_by_itself_and_says_what_there_was() {
+    let output = run(&["demo", "--duration", "4s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    let said = text(&output.stdout);
+    assert!(said.contains(" shop/web "), "{said}");
+    let summary = said.lines().find(|line| line.starts_with("ended after ")).unwrap();
+    for words in ["objects are in the cluster", "KiB", "changes", "lines", "MiB of memory"] {
+        assert!(summary.contains(words), "{summary}");
+    }
+    assert!(said.ends_with("nothing is left behind\n"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_feeds_any_websocket_client() {
+    let (mut demo, url) = tokio::task::block_in_place(|| {
+        let mut demo = Running::start(&["demo", "--speed", "10"]);
+        let line = demo.line("websocat");
+        (demo, word(&line, "ws://").to_owned())
+    });
+    let (mut socket, _) = connect_async(&url).await.unwrap();
+    let hello = op(&mut socket, "hello").await;
+    for gvr in ["apps/v1/deployments", "v1/pods", "elasti.truefoundry.com/v1alpha1/elastiservices"] {
+        assert!(hello["resources"].as_array().unwrap().contains(&gvr.into()), "{hello}");
+    }
+    // What there is, what the controller finds, and what the hub reads by itself.
+    op(&mut socket, "snap.end").await;
+    message(&mut socket, |change| change["op"] == "change" && change["obj"]["kind"] == "Deployment").await;
+    message(&mut socket, |change| change["op"] == "change" && change["obj"]["kind"] == "Pod").await;
+    tokio::task::block_in_place(|| demo.signal("-INT"));
+    let bye = op(&mut socket, "bye").await;
+    assert_eq!(bye["code"], 1001, "{bye}");
+    crate::client::closed(socket).await;
+    assert_eq!(tokio::task::block_in_place(|| demo.code()), Some(130));
+}
+
+#[test]
+fn the_demo_leaves_no_file_no_port_and_no_child() {
+    let folder = std::env::temp_dir().join(format!("kube-informer-traces-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = kube_informer(&["demo", "--speed", "10"]);
+    command.env("TMPDIR", &folder);
+    let mut demo = Running::of(command);
+    let mut addresses = Vec::new();
+    for (part, scheme) in [("Kubernetes API on", "http://"), ("websocat", "ws://"), ("curl", "http://")] {
+        let line = demo.line(part);
+        let address = word(&line, scheme).strip_prefix(scheme).unwrap();
+        addresses.push(address.split('/').next().unwrap().to_owned());
+    }
+    demo.line("▸ somebody applies an ElastiService");
+    for address in &addresses {
+        TcpStream::connect(address).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "the kubeconfig, and nothing else");
+    let process = demo.child.id();
+    #[cfg(target_os = "linux")]
+    {
+        let children = format!("/proc/{process}/task/{process}/children");
+        // Not every kernel tells.
+        assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "", "it starts no process");
+    }
+    assert_eq!(demo.terminate(), Some(130));
+    for address in &addresses {
+        assert!(TcpStream::connect(address).is_err(), "{address} is listened on by {process} still");
+    }
+    // Empty, therefore it goes.
+    std::fs::remove_dir(&folder).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_seed_makes_the_same_pods() {
+    let pods = async || {
+        let (demo, url) = tokio::task::block_in_place(|| {
+            let mut demo = Running::start(&["demo", "--seed", "7"]);
+            let line = demo.line("Kubernetes API on");
+            (demo, word(&line, "http://").to_owned())
+        });
+        let cluster = Endpoint::new(Access::anonymous(url)).unwrap();
+        let pods = eventually("the shop has its pods", SOON, async || {
+            let list = cluster.get_json("/api/v1/namespaces/shop/pods").await.ok()?;
+            let items = list["items"].as_array()?;
+            let web = items.iter().filter_map(|pod| pod["metadata"]["name"].as_str());
+            let mut web: Vec<String> =
+                web.filter(|name| name.starts_with("web-")).map(str::to_owned).collect();
+            web.sort();
+            (web.len() >= 3).then_some(web)
+        })
+        .await;
+        tokio::task::block_in_place(|| demo.terminate());
+        pods
+    };
+    let first = pods().await;
+    assert_eq!(first, pods().await);
+}
+
+#[test]
+fn the_demo_is_quiet_when_its_reader_has_seen_enough() {
+    let mut demo = Running::start(&["demo", "--speed", "10"]);
+    demo.line("Kubernetes API on http://127.0.0.1:");
+    let mut stderr = demo.child.stderr.take().unwrap();
+    // `demo | head -1`: the pipe closes.
+    demo.lines = None;
+    assert_eq!(demo.child.wait().unwrap().code(), Some(0));
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "");
+}
+
+#[test]
+fn the_demo_ends_at_sigterm_though_its_output_is_stuck() {
+    let folder = std::env::temp_dir().join(format!("kube-informer-stuck-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // As much as a pipe holds: the demo's first word waits for a reader, who never comes.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b'.'; 65536]).unwrap();
+    let mut command = kube_informer(&["demo"]);
+    let child = command.env("TMPDIR", &folder).stdout(writer).spawn().unwrap();
+    let mut demo = Running { child, lines: None };
+    let kubeconfig = folder.join(format!("kube-informer-demo-{}.yaml", demo.child.id()));
+    while !kubeconfig.exists() {
+        assert_eq!(demo.child.try_wait().unwrap(), None);
+        std::thread::yield_now();
+    }
+    assert_eq!(demo.terminate(), Some(130));
+    drop(reader);
+    // Empty, therefore it goes: the kubeconfig was taken away.
+    std::fs::remove_dir(&folder).unwrap();
+}

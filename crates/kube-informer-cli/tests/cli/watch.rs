@@ -1,0 +1,403 @@
+//! `watch`, on both servers: what there is, what changes, and what is said while it cannot be seen.
+
+use std::io::{BufRead, BufReader, Read};
+
+use anyhow::Result;
+use kube_informer_apiserver::faults::{Match, Request};
+use serde_json::{Value, json};
+
+use crate::harness::{Place, blocking, on_both, output};
+use crate::running::{Running, text};
+
+on_both! {
+    the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes,
+    words_instead_of_signs_are_kubectls_events,
+    json_is_one_record_per_line,
+    yaml_is_one_document_per_record,
+    names_are_marked,
+    the_diff_shows_what_changed_by_path_and_containers_by_name,
+    several_kinds_are_told_apart,
+    only_what_changes_is_shown_where_that_is_asked_for,
+    one_object_is_waited_for,
+    it_reconnects_for_ever_and_says_when_it_is_stale,
+    it_ends_after_its_time,
+    it_ends_when_an_object_meets_what_was_waited_for,
+    a_template_makes_a_line_of_each_object,
+    it_is_quiet_when_its_reader_has_seen_enough,
+}
+
+/// The next record of which this is so.
+fn record(watch: &mut Running, mut wanted: impl FnMut(&Value) -> bool) -> Value {
+    loop {
+        let line = watch.line("");
+        let record: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        if wanted(&record) {
+            return record;
+        }
+    }
+}
+
+fn of(kind: &str, name: &str) -> impl Fn(&Value) -> bool {
+    move |record| record["type"] == kind && record["object"]["metadata"]["name"] == name
+}
+
+async fn the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes(place: Place) -> Result<()> {
+    place.config_map("one", json!({ "a": "1" })).await?;
+    let mut watch = place.start("watch cm -l app=test");
+    let header = blocking(|| watch.line("NAME"));
+    assert_eq!(header, "  NAME   DATA   AGE\n");
+    assert!(blocking(|| watch.line("one")).starts_with("  one    1      "));
+    place.config_map("another-one", json!({})).await?;
+    assert!(blocking(|| watch.line("another-one")).starts_with("+ another-one   0      "));
+    place.merge(&place.path("configmaps/one"), &json!({ "data": { "b": "2" } })).await?;
+    assert!(
+        blocking(|| watch.line("one")).starts_with("~ one           2      "),
+        "columns stay where they are"
+    );
+    place.delete(&place.path("configmaps/one")).await?;
+    assert!(blocking(|| watch.line("one")).starts_with("- one           2      "));
+    assert_eq!(blocking(|| watch.terminate()), Some(130));
+    Ok(())
+}
+
+async fn words_instead_of_signs_are_kubectls_events(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    let mut watch = place.start("watch cm -l app=test --output-watch-events");
+    assert_eq!(blocking(|| watch.line("NAME")), "EVENT   NAME   DATA   AGE\n");
+    assert!(blocking(|| watch.line("one")).starts_with("ADDED   one    0      "));
+    place.delete(&place.path("configmaps/one")).await?;
+    assert!(blocking(|| watch.line("one")).starts_with("DELETED   one    0      "));
+    Ok(())
+}
+
+async fn json_is_one_record_per_line(place: Place) -> Result<()> {
+    place.config_map("one", json!({ "a": "1" })).await?;
+    let mut watch = place.start("watch cm -l app=test -o json");
+    let first = blocking(|| record(&mut watch, |_| true));
+    assert_eq!((&first["type"], &first["initial"]), (&json!("ADDED"), &json!(true)));
+    let object = &first["object"];
+    assert_eq!((&object["kind"], &object["apiVersion"]), (&json!("ConfigMap"), &json!("v1")));
+    assert_eq!(object["metadata"].get("managedFields"), None);
+    let synced = blocking(|| record(&mut watch, |_| true));
+    assert_eq!(synced, json!({ "type": "SYNCED", "resource": "configmaps", "objects": 1 }));
+    place.config_map("two", json!({})).await?;
+    let added = blocking(|| record(&mut watch, |_| true));
+    assert!(of("ADDED", "two")(&added) && added.get("initial").is_none(), "{added}");
+    place.merge(&place.path("configmaps/one"), &json!({ "data": { "a": "2" } })).await?;
+    let modified = blocking(|| record(&mut watch, of("MODIFIED", "one")));
+    assert_eq!(modified["object"]["data"]["a"], "2");
+    place.delete(&place.path("configmaps/one")).await?;
+    let deleted = blocking(|| record(&mut watch, of("DELETED", "one")));
+    assert_eq!(deleted["object"]["data"]["a"], "2", "the last known state");
+    assert_eq!(blocking(|| watch.terminate()), Some(130));
+    Ok(())
+}
+
+async fn yaml_is_one_document_per_record(place: Place) -> Result<()> {
+    place.config_map("one", json!({ "a": "1" })).await?;
+    let mut watch = place.start("watch cm -l app=test -o yaml --show-managed-fields");
+    assert_eq!(blocking(|| watch.line("")), "---\n");
+    assert_eq!(blocking(|| watch.line("initial")), "initial: true\n");
+    blocking(|| watch.line("    managedFields:"));
+    assert_eq!(blocking(|| watch.line("type: ADDED")), "type: ADDED\n");
+    assert_eq!(blocking(|| watch.line("")), "---\n");
+    blocking(|| watch.line("type: SYNCED"));
+    Ok(())
+}
+
+async fn names_are_marked(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    let mut watch = place.start("watch cm -l app=test -o name");
+    assert_eq!(blocking(|| watch.line("")), "  configmap/one\n");
+    place.config_map("two", json!({})).await?;
+    assert_eq!(blocking(|| watch.line("")), "+ configmap/two\n");
+    place.merge(&place.path("configmaps/two"), &json!({ "data": { "a": "2" } })).await?;
+    assert_eq!(blocking(|| watch.line("")), "~ configmap/two\n");
+    place.delete(&place.path("configmaps/two")).await?;
+    assert_eq!(blocking(|| watch.line("")), "- configmap/two\n");
+    Ok(())
+}
+
+async fn the_diff_shows_what_changed_by_path_and_containers_by_name(place: Place) -> Result<()> {
+    let labels = json!({ "app": "web" });
+    let containers = |web: &str| json!([{ "name": "side", "image": "envoy:1" }, { "name": "web", "image": format!("nginx:{web}") }]);
+    let deployment = json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "replicas": 3,
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": containers("1") } },
+        },
+    });
+    place.post(&place.path("apps/v1/deployments"), &deployment).await?;
+    let mut watch = place.start("watch deploy -o diff --field-selector metadata.name=web");
+    let mut stderr = BufReader::new(watch.child.stderr.take().unwrap());
+    let mut begun = String::new();
+    blocking(|| stderr.read_line(&mut begun))?;
+    assert_eq!(begun, "deployments.v1.apps that are there: 1; what changes follows\n");
+    let change =
+        json!({ "spec": { "replicas": 5, "template": { "spec": { "containers": containers("2") } } } });
+    place.merge(&place.path("apps/v1/deployments/web"), &change).await?;
+    let head = blocking(|| watch.line("replicas"));
+    assert!(head.contains(&format!("~ Deployment {}/web replicas 3→5", place.namespace)), "{head}");
+    let line = blocking(|| watch.line("/spec/replicas"));
+    assert_eq!(line, "    ~ /spec/replicas: 3 → 5\n");
+    let line = blocking(|| watch.line("/image"));
+    assert_eq!(line, "    ~ /spec/template/spec/containers/web/image: \"nginx:1\" → \"nginx:2\"\n");
+    place.delete(&place.path("apps/v1/deployments/web")).await?;
+    let gone = blocking(|| watch.line(" - Deployment"));
+    assert!(gone.contains("deleted"), "{gone}");
+    Ok(())
+}
+
+async fn several_kinds_are_told_apart(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    let mut watch = place.start("watch cm,secrets -l app=test");
+    assert!(blocking(|| watch.line("")).contains("NAME"));
+    assert!(blocking(|| watch.line("")).starts_with("  configmap/one   0"));
+    let secret = json!({ "metadata": { "name": "two", "labels": { "app": "test" } } });
+    place.post(&place.path("secrets"), &secret).await?;
+    assert_eq!(blocking(|| watch.line("")), "\n");
+    assert!(blocking(|| watch.line("")).starts_with("  NAME         TYPE     DATA   AGE"));
+    assert!(blocking(|| watch.line("")).starts_with("+ secret/two   Opaque   0"));
+    place.delete(&place.path("configmaps/one")).await?;
+    assert!(blocking(|| watch.line("")).starts_with("- configmap/one   0"));
+    Ok(())
+}
+
+async fn only_what_changes_is_shown_where_that_is_asked_for(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    let mut watch = place.start("watch cm -l app=test -o json --watch-only");
+    assert_eq!(blocking(|| record(&mut watch, |_| true))["type"], "SYNCED");
+    place.merge(&place.path("configmaps/one"), &json!({ "data": { "a": "2" } })).await?;
+    assert!(of("MODIFIED", "one")(&blocking(|| record(&mut watch, |_| true))));
+    Ok(())
+}
+
+async fn one_object_is_waited_for(place: Place) -> Result<()> {
+    place.config_map("other", json!({})).await?;
+    let mut watch = place.start("watch cm/late --no-headers");
+    let mut stderr = BufReader::new(watch.child.stderr.take().unwrap());
+    let mut said = String::new();
+    blocking(|| stderr.read_line(&mut said))?;
+    assert_eq!(
+        said,
+        format!("configmaps \"late\" not found in {}: it is shown when it comes\n", place.namespace)
+    );
+    place.config_map("late", json!({})).await?;
+    assert!(blocking(|| watch.line("")).starts_with("+ late   0"));
+    Ok(())
+}
+
+async fn it_reconnects_for_ever_and_says_when_it_is_stale(place: Place) -> Result<()> {
+    let (proxy, file) = place.proxy().await?;
+    for name in ["one", "two"] {
+        place.config_map(name, json!({ "a": "1" })).await?;
+    }
+    let args = ["watch", "cm", "-l", "app=test", "-o", "json", "-n", &place.namespace, "--kubeconfig", &file];
+    let mut watch = Running::start(&args);
+    blocking(|| record(&mut watch, |record| record["type"] == "SYNCED"));
+    proxy.go_down().await;
+    let stale = blocking(|| record(&mut watch, |_| true));
+    assert_eq!((&stale["type"], &stale["resource"]), (&json!("STALE"), &json!("configmaps")), "{stale}");
+    assert!(stale["message"].as_str().unwrap().contains("check"), "{stale}");
+    // What happens meanwhile is not lost.
+    place.merge(&place.path("configmaps/one"), &json!({ "data": { "a": "2" } })).await?;
+    place.delete(&place.path("configmaps/two")).await?;
+    place.config_map("three", json!({})).await?;
+    proxy.accept_connections().await;
+    let (mut seen, mut is_live) = (Vec::new(), false);
+    while seen.len() < 3 || !is_live {
+        let record = blocking(|| record(&mut watch, |record| record["type"] != "STALE"));
+        if record["type"] == "LIVE" {
+            is_live = true;
+        } else {
+            seen.push(
+                format!("{} {}", record["type"], record["object"]["metadata"]["name"]).replace('"', ""),
+            );
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, ["ADDED three", "DELETED two", "MODIFIED one"]);
+    watch.signal("-INT");
+    assert_eq!(blocking(|| watch.code()), Some(130));
+    let said = blocking(|| watch.said());
+    assert!(said.contains("stale since ") && said.contains("live again: configmaps"), "{said}");
+    assert!(!said.contains("WARN"), "it is said once: {said}");
+    Ok(())
+}
+
+async fn it_ends_after_its_time(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    let output = place.run("watch cm -l app=test -o name --timeout 1s").await;
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert_eq!(text(&output.stdout), "  configmap/one\n");
+    Ok(())
+}
+
+async fn it_ends_when_an_object_meets_what_was_waited_for(place: Place) -> Result<()> {
+    place.config_map("one", json!({ "phase": "Pending" })).await?;
+    let until = "jsonpath={.data.phase}=Running";
+    let mut watch = place.start(&format!("watch cm/one -o name --until {until}"));
+    assert_eq!(blocking(|| watch.line("")), "  configmap/one\n");
+    place.merge(&place.path("configmaps/one"), &json!({ "data": { "phase": "Running" } })).await?;
+    assert_eq!(blocking(|| watch.line("")), "~ configmap/one\n");
+    assert_eq!(blocking(|| watch.code()), Some(0));
+    let said = blocking(|| watch.said());
+    assert_eq!(said, format!("ConfigMap {}/one: {until} is met\n", place.namespace));
+    // It is met already, or never will be.
+    assert_eq!(place.run(&format!("watch cm/one -o name --until {until}")).await.status.code(), Some(0));
+    assert_eq!(place.run("watch cm/none -o name --until delete").await.status.code(), Some(0));
+    let late = place.run("watch cm/one --until jsonpath={.data.phase}=Done --timeout 1s").await;
+    assert_eq!(late.status.code(), Some(1));
+    let said = text(&late.stderr);
+    assert!(said.contains("was not met within 1s") && said.contains("Running"), "{said}");
+    let mut watch = place.start("watch cm/one -o name --until delete");
+    blocking(|| watch.line("one"));
+    place.delete(&place.path("configmaps/one")).await?;
+    assert_eq!(blocking(|| watch.line("")), "- configmap/one\n");
+    assert_eq!(blocking(|| watch.code()), Some(0));
+    Ok(())
+}
+
+async fn a_template_makes_a_line_of_each_object(place: Place) -> Result<()> {
+    place.config_map("one", json!({ "a": "1" })).await?;
+    let mut watch = place.start("watch cm -l app=test -o jsonpath={.metadata.name}={.data.a}");
+    assert_eq!(blocking(|| watch.line("")), "one=1\n");
+    place.merge(&place.path("configmaps/one"), &json!({ "data": { "a": "2" } })).await?;
+    assert_eq!(blocking(|| watch.line("")), "one=2\n");
+    Ok(())
+}
+
+async fn it_is_quiet_when_its_reader_has_seen_enough(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    let mut watch = place.start("watch cm -l app=test -o name");
+    blocking(|| watch.line("one"));
+    watch.lines = None;
+    // It finds out as soon as it has something to say.
+    place.config_map("two", json!({})).await?;
+    assert_eq!(blocking(|| watch.code()), Some(0));
+    assert_eq!(blocking(|| watch.said()), "");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_ends_at_ctrl_c_though_its_output_is_stuck() -> Result<()> {
+    let place = Place::embedded().await?;
+    place.config_map("one", json!({})).await?;
+    let (reader, mut writer) = std::io::pipe()?;
+    std::io::Write::write_all(&mut writer, &vec![b'.'; 65536])?;
+    let mut command = place.command("watch cm -o name");
+    let mut watch = Running { child: command.stdout(writer).spawn()?, lines: None };
+    drop(command);
+    let watches = place.server().unwrap().faults().requests();
+    watches.wait_for(Request::is_watch).await?;
+    watch.signal("-INT");
+    assert_eq!(blocking(|| watch.code()), Some(130));
+    drop(reader);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_is_too_slow_is_told_of_the_gap_and_knows_what_there_is_afterwards() -> Result<()> {
+    let place = Place::embedded().await?;
+    for name in ["a", "b", "gone"] {
+        place.config_map(name, json!({ "n": "0" })).await?;
+    }
+    let mut watch = place.start("watch cm -l app=test -o json");
+    blocking(|| record(&mut watch, |record| record["type"] == "SYNCED"));
+    // More than a pipe, the room for output and the registration hold.
+    let filler = "x".repeat(2000);
+    for number in 1..=6000 {
+        let name = if number % 2 == 0 { "a" } else { "b" };
+        let patch = json!({ "data": { "n": number.to_string(), "filler": filler } });
+        place.merge(&place.path(&format!("configmaps/{name}")), &patch).await?;
+        if number == 2000 {
+            // Nobody hears of this but by what is missing afterwards.
+            place.delete(&place.path("configmaps/gone")).await?;
+        }
+    }
+    place.config_map("last", json!({})).await?;
+    let (mut gaps, mut missed) = (0, 0);
+    // What was told before.
+    let mut known = std::collections::BTreeMap::from([("gone".to_owned(), "0".to_owned())]);
+    blocking(|| {
+        record(&mut watch, |record| {
+            match record["type"].as_str() {
+                Some("GAP") => {
+                    gaps += 1;
+                    missed += record["missed"].as_u64().unwrap();
+                }
+                Some("DELETED") => {
+                    known.remove(record["object"]["metadata"]["name"].as_str().unwrap());
+                }
+                _ => {
+                    let name = record["object"]["metadata"]["name"].as_str().unwrap().to_owned();
+                    known.insert(name, record["object"]["data"]["n"].as_str().unwrap_or_default().to_owned());
+                }
+            }
+            known.contains_key("last")
+        })
+    });
+    assert!(gaps >= 1 && missed > 0, "{gaps} gaps, {missed} changes missed");
+    assert_eq!((known["a"].as_str(), known["b"].as_str()), ("6000", "5999"));
+    assert!(!known.contains_key("gone"));
+    assert_eq!(blocking(|| watch.terminate()), Some(130));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_read_the_definition_is_told_why_there_are_few_columns() -> Result<()> {
+    let place = Place::embedded().await?;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "widgets.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+                "additionalPrinterColumns": [{ "name": "Size", "type": "integer", "jsonPath": ".spec.size" }],
+            }],
+        },
+    });
+    place.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await?;
+    let path = format!("/apis/example.com/v1/namespaces/{}/widgets", place.namespace);
+    let object = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": { "size": 3 },
+    });
+    place.post(&path, &object).await?;
+    assert!(place.ok("get widgets").await.starts_with("NAME   SIZE\na      3\n"));
+    let forbidden = Match::get().path_prefix("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/");
+    place
+        .server()
+        .unwrap()
+        .faults()
+        .on(forbidden)
+        .answer(kube_informer_apiserver::faults::Answer::forbidden());
+    let output = output(place.command("get widgets")).await;
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).starts_with("NAME   AGE\na      "), "{}", text(&output.stdout));
+    let said = text(&output.stderr);
+    assert!(said.starts_with("note: widgets.v1.example.com are shown by name and age"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    Ok(())
+}
+
+#[test]
+fn the_help_says_how_it_is_read() {
+    for (command, words) in [
+        ("watch", &["--until", "--watch-only", "-o", "GAP", "STALE", "Examples"][..]),
+        ("get", &["--show-managed-fields", "--no-headers", "--as", "--request-timeout", "Examples"]),
+    ] {
+        let mut help = String::new();
+        let mut child = crate::running::kube_informer(&[command, "--help"]).spawn().unwrap();
+        child.stdout.take().unwrap().read_to_string(&mut help).unwrap();
+        assert!(child.wait().unwrap().success());
+        for word in words {
+            assert!(help.contains(word), "{help}\nlacks {word}");
+        }
+    }
+}
