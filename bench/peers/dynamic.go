@@ -41,5 +41,6 @@ func dynamicResources(config *rest.Config) (*contestant, error) {
 	if !cache.WaitFor(context.Background(), "", registration.HasSyncedChecker()) {
 		return nil, fmt.Errorf("the gadgets do not get in sync")
 	}
-	return &contestant{objects: len(informer.GetStore().ListKeys()), seen: seen}, nil
+	count := func() int { return len(informer.GetStore().ListKeys()) }
+	return &contestant{objects: count(), count: count, seen: seen}, nil
 }

@@ -1,4 +1,4 @@
-// Client-go's informers as contestants of `cargo xtask bench sync`.
+// Client-go's informers as contestants of `cargo xtask bench`.
 //
 // One process is one contestant: `typed` is a SharedInformerFactory over pods in protobuf, `dynamic` a dynamic informer
 // over custom resources in JSON, both with the streaming list and a transform that drops the managed fields; `idle`
@@ -24,8 +24,10 @@ import (
 
 // A contestant whose cache is in sync, and whose handler has seen every object of it.
 type contestant struct {
-	// How many objects it has.
+	// How many objects it had then.
 	objects int
+	// How many it has now.
+	count func() int
 	// What its handler has seen since.
 	seen *seen
 	// How it is read; nil where reads are not measured.
@@ -84,14 +86,25 @@ func obey(start time.Time, contestant *contestant, command []string) error {
 	switch word {
 	case "usage":
 	case "await":
-		contestant.seen.await(argument)
+		contestant.seen.updates.await(argument)
 	case "whole":
 		contestant.seen.whole.Store(true)
 	case "free":
 		debug.FreeOSMemory()
-	case "reads":
+	case "since":
+		contestant.seen.stamps.wantSince(argument)
+	case "fresh":
+		contestant.seen.stamps.fresh.await(argument)
+	case "ages":
+		return printed(map[string]any{"ages_ns": contestant.seen.stamps.takeAges()})
+	case "objects":
+		return printed(map[string]any{"objects": contestant.count()})
+	case "reads", "readers":
 		if contestant.reads == nil {
 			return fmt.Errorf("this contestant's reads are not measured")
+		}
+		if word == "readers" {
+			return printed(contestant.reads.measureWith(int(argument)))
 		}
 		return printed(contestant.reads.measure())
 	default:
@@ -107,7 +120,8 @@ func report(start time.Time, contestant *contestant) error {
 		return err
 	}
 	used.Objects = contestant.objects
-	used.Updates = contestant.seen.updates.Load()
+	used.Updates = contestant.seen.updates.at.Load()
+	used.Fresh = contestant.seen.stamps.fresh.at.Load()
 	return printed(used)
 }
 
@@ -129,5 +143,5 @@ func idle(config *rest.Config) (*contestant, error) {
 	if _, err := client.Discovery().ServerVersion(); err != nil {
 		return nil, err
 	}
-	return &contestant{seen: newSeen()}, nil
+	return &contestant{count: func() int { return 0 }, seen: newSeen()}, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -78,6 +79,25 @@ func typed(config *rest.Config) (*contestant, error) {
 			}
 			return found
 		},
+		labels: valuesOf(indexer, "app"),
+		labelled: func(app string) int {
+			found := 0
+			pods, err := lister.List(labels.SelectorFromSet(labels.Set{"app": app}))
+			if err != nil {
+				return 0
+			}
+			for _, pod := range pods {
+				found += len(pod.Name)
+			}
+			return found
+		},
+		snapshot: func() int {
+			pods, err := lister.List(labels.Everything())
+			if err != nil {
+				return 0
+			}
+			return len(pods)
+		},
 		list: func() int {
 			found := 0
 			pods, err := lister.List(labels.Everything())
@@ -90,7 +110,19 @@ func typed(config *rest.Config) (*contestant, error) {
 			return found
 		},
 	}
-	return &contestant{objects: len(reads.keys), seen: seen, reads: reads}, nil
+	count := func() int { return len(indexer.ListKeys()) }
+	return &contestant{objects: len(reads.keys), count: count, seen: seen, reads: reads}, nil
+}
+
+// The values that a label has, in their order.
+func valuesOf(indexer cache.Indexer, label string) []string {
+	values := map[string]bool{}
+	for _, object := range indexer.List() {
+		if read, err := meta.Accessor(object); err == nil {
+			values[read.GetLabels()[label]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
 }
 
 // A handler that reads the metadata of every object, and of those that are updated more when that is asked for.
@@ -105,12 +137,17 @@ func handler(seen *seen, whole func(any) int) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { seen.sink.Add(uint64(metadata(object))) },
 		UpdateFunc: func(_, object any) {
+			if seen.stamps.wanted.Load() {
+				if read, err := meta.Accessor(object); err == nil {
+					seen.stamps.saw(read.GetAnnotations())
+				}
+			}
 			found := metadata(object)
 			if seen.whole.Load() {
 				found += whole(object)
 			}
 			seen.sink.Add(uint64(found))
-			seen.update()
+			seen.updates.add()
 		},
 	}
 }

@@ -18,6 +18,7 @@ type usage struct {
 	PeakBytes uint64 `json:"peak_bytes"`
 	Objects   int    `json:"objects"`
 	Updates   uint64 `json:"updates"`
+	Fresh     uint64 `json:"fresh"`
 }
 
 func usageSince(start time.Time) (*usage, error) {

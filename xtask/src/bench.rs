@@ -7,105 +7,115 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::Value;
 
-mod compile;
-mod counts;
+// Everything, and each by itself.
+mod all;
+
+mod sync;
+
+mod latency;
+mod relist;
+
+mod readers;
+
+mod burst;
+mod growth;
+
+mod fan_out;
 mod queue;
+
+mod micro;
+
+// Who takes part, on what.
+mod contestant;
+mod embedded;
+mod ground;
+mod running;
+
+// What is counted, and what becomes of it.
+mod instructions;
+mod machine;
+mod plot;
+mod report;
 mod results;
 mod rounds;
-mod sync;
-mod table;
 
-use table::{Measured, Size};
+use contestant::{Contestant, Programs};
+use ground::Ground;
+use report::{Output, Reports};
 
-/// What to measure.
+/// What to measure: all of it, unless one is named.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+    #[command(flatten)]
+    all: all::Options,
+}
+
+/// One of them.
 #[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
+enum BenchCommand {
     /// What one object costs: framed, cut, packed, viewed; beside serde_json, sonic-rs and prost
-    Micro {
-        /// How often each case has its turn
-        #[arg(long, default_value_t = 60)]
-        rounds: u32,
-        /// Leave out the instruction counts, which take minutes
-        #[arg(long)]
-        no_counts: bool,
-        /// Leave out the compile times, which take minutes
-        #[arg(long)]
-        no_compile: bool,
-    },
+    Micro(micro::Options),
     /// The informer beside client-go and kube-runtime, on the real server: to sync, to follow, to be read
     Sync(sync::Options),
+    /// From a write on the API to the call of the handler, at rates
+    Latency(latency::Options),
+    /// What it costs to list everything again after a 410
+    Relist(relist::Options),
+    /// Caches that are read by one and by eight threads under writes
+    Readers(readers::Options),
+    /// Whether memory is given back after many objects have come and gone
+    Burst(burst::Options),
+    /// From 2,000 to 200,000 objects, on the embedded server
+    Growth(growth::Options),
     /// The work queue beside client-go's and kube-runtime's scheduler: to add, to get, to wait, to retry
     Queue(queue::Options),
+    /// What one WebSocket client costs, and a thousand
+    FanOut(fan_out::Options),
 }
 
 /// Measures what was asked for.
-pub(crate) async fn run(command: &BenchCommand) -> Result<()> {
-    match command {
-        BenchCommand::Micro { rounds, no_counts, no_compile } => micro(*rounds, *no_counts, *no_compile),
-        BenchCommand::Sync(options) => sync::run(options).await,
-        BenchCommand::Queue(options) => queue::run(options),
-    }
-}
-
-fn micro(rounds: u32, no_counts: bool, no_compile: bool) -> Result<()> {
-    let root = crate::root();
-    let binary =
-        build(&root, &["--release", "--package", "kube-informer-bench", "--bins"], "kube-informer-bench")?;
-    let lines = |arguments: &[&str]| -> Result<Vec<Vec<String>>> {
-        eprintln!("==> kube-informer-bench {}", arguments.join(" "));
-        let output = Command::new(&binary).args(arguments).stderr(Stdio::inherit()).output()?;
-        ensure!(output.status.success(), "kube-informer-bench {arguments:?}: {}", output.status);
-        let text = String::from_utf8(output.stdout)?;
-        Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+pub(crate) async fn run(bench: &Bench) -> Result<()> {
+    let Some(command) = &bench.command else { return all::run(&bench.all).await };
+    let mut reports = Reports::begin(command.output().unwrap_or(&Output::default()));
+    let root = reports.root().to_owned();
+    let ground = async |options: &ground::Where| Ground::prepare(&root, options, &Contestant::TYPED).await;
+    let report = match command {
+        BenchCommand::Micro(options) => micro::measure(&root, options),
+        BenchCommand::Sync(options) => {
+            sync::measure(&Ground::prepare(&root, &options.ground, &sync::WARM).await?, options).await
+        }
+        BenchCommand::Latency(options) => latency::measure(&ground(&options.ground).await?, options).await,
+        BenchCommand::Relist(options) => relist::measure(&ground(&options.ground).await?, options).await,
+        BenchCommand::Readers(options) => readers::measure(&ground(&options.ground).await?, options).await,
+        BenchCommand::Burst(options) => burst::measure(&Programs::build(&root)?, options).await,
+        BenchCommand::Growth(options) => growth::measure(&Programs::build(&root)?, options).await,
+        BenchCommand::Queue(options) => queue::measure(&root, options),
+        BenchCommand::FanOut(options) => fan_out::measure(&root, &Programs::build(&root)?, options).await,
     };
-    let cases = lines(&["list"])?;
-    let times = lines(&["time", &rounds.to_string()])?;
-    let counts = if no_counts { None } else { counts::count(&binary, cases.len())? };
-    let measured = measured(&cases, &times, counts.as_deref())?;
-    println!("{}", table::targets(&measured));
-    println!("{}", table::views(&measured));
-    println!("{}", table::packing(&measured, &sizes(&lines(&["sizes"])?)?));
-    if !no_compile {
-        println!("{}", table::compile(&compile::measure(&root)?));
-    }
-    Ok(())
+    reports.add(report?)
 }
 
-fn measured(cases: &[Vec<String>], times: &[Vec<String>], counts: Option<&[f64]>) -> Result<Vec<Measured>> {
-    ensure!(cases.len() == times.len(), "{} cases, and times of {}", cases.len(), times.len());
-    let mut measured = Vec::new();
-    for (at, (case, time)) in cases.iter().zip(times).enumerate() {
-        let ([name, target], [timed, least, median]) = (&case[..], &time[..]) else {
-            anyhow::bail!("not what was expected: {case:?}, {time:?}");
-        };
-        ensure!(name == timed, "the time of {timed} in the place of {name}");
-        measured.push(Measured {
-            name: name.clone(),
-            target: if target.is_empty() { None } else { Some(target.parse()?) },
-            least: least.parse()?,
-            median: median.parse()?,
-            instructions: counts.and_then(|counts| counts.get(at)).copied(),
-        });
+impl BenchCommand {
+    /// Where it puts what it finds; `micro` only prints it.
+    fn output(&self) -> Option<&Output> {
+        match self {
+            Self::Micro(_) => None,
+            Self::Sync(options) => Some(&options.output),
+            Self::Latency(options) => Some(&options.output),
+            Self::Relist(options) => Some(&options.output),
+            Self::Readers(options) => Some(&options.output),
+            Self::Burst(options) => Some(&options.output),
+            Self::Growth(options) => Some(&options.output),
+            Self::Queue(options) => Some(&options.output),
+            Self::FanOut(options) => Some(&options.output),
+        }
     }
-    Ok(measured)
-}
-
-fn sizes(lines: &[Vec<String>]) -> Result<Vec<Size>> {
-    let size = |line: &Vec<String>| -> Result<Size> {
-        let [name, arrived, stored, packed] = &line[..] else {
-            anyhow::bail!("not what was expected: {line:?}");
-        };
-        Ok(Size {
-            name: name.clone(),
-            arrived: arrived.parse()?,
-            stored: stored.parse()?,
-            packed: packed.parse()?,
-        })
-    };
-    lines.iter().map(size).collect()
 }
 
 /// Builds, and says where the executable of that name is.

@@ -30,8 +30,7 @@ enum Xtask {
     /// Check what no compiler checks: stray files, broken links, forbidden dependencies, …
     Tidy,
     /// Measure what things cost, contestants side by side
-    #[command(subcommand)]
-    Bench(bench::BenchCommand),
+    Bench(bench::Bench),
     /// Run the real servers: etcd, kube-apiserver, kube-controller-manager
     #[command(subcommand)]
     ControlPlane(control_plane::ControlPlaneCommand),

@@ -1,10 +1,12 @@
-//! How long it takes to read a cache: one object by its key, those of one value of an index, all of them.
+//! How long it takes to read a cache: one object by its key, those of one value of an index, those with a label, all.
 //!
 //! What is read is hot: the same few keys and values again and again, as a controller does it that works on some
-//! objects at a time. Every read looks into each typed object that it finds, and returns the sum of what it saw, so that
-//! it can be told whether all contestants read the same.
+//! objects at a time. Every read looks at each object that it finds, and returns the sum of what it saw, so that it can be
+//! told whether all contestants read the same.
 
 use std::hint::black_box;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -19,23 +21,29 @@ const HOT_OBJECTS: usize = 64;
 const HOT_VALUES: usize = 8;
 
 /// One way to read.
-pub type Read<T> = Box<dyn Fn(&T) -> usize>;
+pub type Read<T> = Box<dyn Fn(&T) -> usize + Send + Sync>;
 
-/// The three ways to read a cache, by key and by value of the index.
+/// The ways to read a cache, by key and by value.
 pub struct Reads {
     /// All `namespace/name`, in their order.
     pub keys: Vec<String>,
     /// All values of the index, in their order.
     pub values: Vec<String>,
-    /// One object by its key.
+    /// All values of the label, in their order.
+    pub labels: Vec<String>,
+    /// One object by its key: looks into the typed object.
     pub get: Read<str>,
-    /// Those of one value.
+    /// Those of one value: looks into each typed object.
     pub indexed: Read<str>,
-    /// All of them.
+    /// All of them: looks into each typed object.
     pub list: Read<()>,
+    /// Those with a value of the label, which has no index: looks at the name of each.
+    pub labelled: Read<str>,
+    /// All of them, as they are at one time: looks at how many there are.
+    pub snapshot: Read<()>,
 }
 
-/// What was measured.
+/// What was measured with one reader.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReadTimes {
     /// Nanoseconds to read an object.
@@ -48,28 +56,67 @@ pub struct ReadTimes {
     pub found: [usize; 3],
 }
 
+/// What was measured with many readers at once. Times are those of the wall, divided by the reads of all.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReaderTimes {
+    /// How many read.
+    pub readers: usize,
+    /// Nanoseconds to read an object.
+    pub get_ns: f64,
+    /// Nanoseconds to read those of one value.
+    pub indexed_ns: f64,
+    /// Nanoseconds to read those with a label.
+    pub labelled_ns: f64,
+    /// Nanoseconds to have all of them.
+    pub snapshot_ns: f64,
+    /// What one pass over all that is hot has seen, of each kind: the same for all contestants.
+    pub found: [usize; 4],
+}
+
 impl Reads {
-    /// Reads, for a second each.
+    /// One reader, for a second each.
     #[must_use]
     pub fn measure(&self) -> ReadTimes {
-        let (got, get_ns) = timed(&spread(&self.keys, HOT_OBJECTS), &self.get);
-        let (indexed, indexed_ns) = timed(&spread(&self.values, HOT_VALUES), &self.indexed);
-        let (listed, list_ns) = timed(&[&()], &self.list);
+        let (got, get_ns) = timed(&spread(&self.keys, HOT_OBJECTS), &self.get, 1);
+        let (indexed, indexed_ns) = timed(&spread(&self.values, HOT_VALUES), &self.indexed, 1);
+        let (listed, list_ns) = timed(&[&()], &self.list, 1);
         ReadTimes { get_ns, indexed_ns, list_ns, found: [got, indexed, listed] }
+    }
+
+    /// So many readers at once, for a second each.
+    #[must_use]
+    pub fn measure_with(&self, readers: usize) -> ReaderTimes {
+        let (got, get_ns) = timed(&spread(&self.keys, HOT_OBJECTS), &self.get, readers);
+        let (indexed, indexed_ns) = timed(&spread(&self.values, HOT_VALUES), &self.indexed, readers);
+        let (labelled, labelled_ns) = timed(&spread(&self.labels, HOT_VALUES), &self.labelled, readers);
+        let (all, snapshot_ns) = timed(&[&()], &self.snapshot, readers);
+        let found = [got, indexed, labelled, all];
+        ReaderTimes { readers, get_ns, indexed_ns, labelled_ns, snapshot_ns, found }
     }
 }
 
-/// What the first pass saw, and the nanoseconds per read of all that follow.
-fn timed<T: ?Sized>(items: &[&T], read: &Read<T>) -> (usize, f64) {
+/// What a first pass saw, and the nanoseconds per read of all that follow, by so many threads.
+fn timed<T: ?Sized + Sync>(items: &[&T], read: &Read<T>, readers: usize) -> (usize, f64) {
     let found = items.iter().map(|item| read(item)).sum();
-    let (mut passes, start) = (0, Instant::now());
-    while start.elapsed() < TURN {
-        for item in items {
-            black_box(read(item));
+    let (passes, together) = (AtomicUsize::new(0), Barrier::new(readers.max(1)));
+    let reader = || {
+        together.wait();
+        let start = Instant::now();
+        while start.elapsed() < TURN {
+            for item in items {
+                black_box(read(item));
+            }
+            passes.fetch_add(1, Ordering::Relaxed);
         }
-        passes += 1;
-    }
-    (found, start.elapsed().as_nanos() as f64 / (passes * items.len().max(1)) as f64)
+        start.elapsed()
+    };
+    let took = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..readers).map(|_| scope.spawn(reader)).collect();
+        let first = reader();
+        others.into_iter().filter_map(|other| other.join().ok()).fold(first, Duration::max)
+    });
+    let reads = passes.into_inner().max(1) * items.len().max(1);
+    (found, took.as_nanos() as f64 / reads as f64)
 }
 
 /// So many of the items, from everywhere.
@@ -88,5 +135,13 @@ mod tests {
         assert_eq!(spread(&items, 4), ["0", "2", "5", "7"]);
         assert_eq!(spread(&items, 20).len(), 10);
         assert!(spread(&[], 4).is_empty());
+    }
+
+    #[test]
+    fn what_is_found_does_not_depend_on_how_many_read() {
+        let read: Read<str> = Box::new(str::len);
+        let (one, eight) = (timed(&["a", "bc"], &read, 1), timed(&["a", "bc"], &read, 8));
+        assert_eq!((one.0, eight.0), (3, 3));
+        assert!(one.1 > 0.0 && eight.1 > 0.0);
     }
 }

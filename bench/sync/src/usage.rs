@@ -21,6 +21,8 @@ pub struct Usage {
     pub objects: usize,
     /// The updates that its first handler has seen.
     pub updates: u64,
+    /// The stamps that it has seen and that count.
+    pub fresh: u64,
 }
 
 impl Usage {

@@ -11,6 +11,8 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
 
+use super::report::{Figure, Output, Report};
+use super::results::Section;
 use super::rounds::Rounds;
 
 mod table;
@@ -20,14 +22,22 @@ mod table;
 pub(crate) struct Options {
     /// With how many keys
     #[arg(long, value_delimiter = ',', default_values_t = [1_000, 100_000, 1_000_000])]
-    keys: Vec<usize>,
+    pub(super) keys: Vec<usize>,
     /// How often each contestant has its turn
     #[arg(long, default_value_t = 5)]
-    rounds: u32,
-    /// Leave bench/RESULTS.md as it is
-    #[arg(long)]
-    no_results: bool,
+    pub(super) rounds: u32,
+    #[command(flatten)]
+    pub(super) output: Output,
 }
+
+pub(super) const SECTION: Section = Section {
+    name: "queue",
+    heading: "The work queue",
+    about: "\
+The work queue beside client-go's typed rate-limiting queue and kube-runtime's scheduler. Each case is a process by itself,
+with as many threads as there are processors, and begins with a new queue. Ratios are ours to theirs, of the time and of what
+the processor did: less is better. Where keys wait for their time, the processor alone is asked.",
+};
 
 /// Who takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,16 +88,24 @@ impl Contestant {
     }
 }
 
-/// Measures, prints the tables, and puts them into `bench/RESULTS.md`.
-pub(super) fn run(options: &Options) -> Result<()> {
+/// With up to so many keys a case is over in a moment, and two of them differ by more than contestants do.
+const FEW: usize = 10_000;
+
+/// So often such a case is played for each time that another one is.
+const OFTENER: u32 = 5;
+
+/// Has all cases played.
+pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
     ensure!(options.rounds > 0 && options.keys.iter().all(|keys| *keys > 0), "nothing to measure");
-    let root = crate::root();
-    let folder = build(&root)?;
+    let folder = build(root)?;
     let mut measured = Measured::default();
-    for round in 0..options.rounds {
+    for round in 0..options.rounds * OFTENER {
         for keys in &options.keys {
+            if round >= options.rounds && *keys > FEW {
+                continue;
+            }
             for case in &CASES {
-                eprintln!("==> round {} of {}: {}, {keys} keys", round + 1, options.rounds, case.name);
+                eprintln!("==> round {}: {}, {keys} keys", round + 1, case.name);
                 for at in 0..Contestant::ALL.len() {
                     let contestant = Contestant::ALL[(at + round as usize) % Contestant::ALL.len()];
                     let answer = play(&folder, contestant, case, *keys)
@@ -100,13 +118,28 @@ pub(super) fn run(options: &Options) -> Result<()> {
             }
         }
     }
-    println!("{}", table::medians(&measured, &options.keys));
-    let section = table::section(&measured, options);
-    println!("{section}");
-    if !options.no_results {
-        super::results::write(&root, "queue", &section)?;
+    let (tables, medians) = (table::section(&measured, options), table::medians(&measured, &options.keys));
+    let figures = figures(&measured, &options.keys);
+    Ok(Report { section: Some(&SECTION), tables, medians, plots: Vec::new(), figures })
+}
+
+/// Every value, for who reads a file.
+fn figures(measured: &Measured, sizes: &[usize]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for case in &CASES {
+        for keys in sizes {
+            for contestant in Contestant::ALL {
+                for (time, word) in [(Time::Wall, "wall"), (Time::Cpu, "CPU")] {
+                    let rounds = measured.values(&(contestant, case.name, *keys, time)).to_vec();
+                    let of = contestant.program().trim_start_matches("bench-queue-").to_owned();
+                    let what = format!("{}, {keys} keys, {word} per key", case.name);
+                    let figure = Figure { bench: SECTION.name, of, what, unit: "ns", rounds };
+                    figures.extend((!figure.rounds.is_empty()).then_some(figure));
+                }
+            }
+        }
     }
-    Ok(())
+    figures
 }
 
 /// Builds the programs; the folder that they are in.
@@ -147,6 +180,17 @@ fn times(answer: &Value) -> Result<Vec<(Time, f64)>> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn only_what_was_measured_is_a_figure() {
+        let mut measured = Measured::default();
+        measured.add((Contestant::Ours, "steady", 10, Time::Cpu), 2.5);
+        measured.add((Contestant::Ours, "steady", 10, Time::Cpu), 3.5);
+        let figures = figures(&measured, &[10, 20]);
+        let [figure] = &figures[..] else { panic!("{figures:?}") };
+        assert_eq!((&figure.of[..], &figure.rounds[..]), ("kube-informer", &[2.5, 3.5][..]));
+        assert_eq!(figure.what, "steady, 10 keys, CPU per key");
+    }
 
     #[test]
     fn a_case_that_was_left_out_has_no_times() {

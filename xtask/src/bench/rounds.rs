@@ -19,13 +19,14 @@ impl<W: Eq + Hash> Rounds<W> {
         self.values.iter()
     }
 
+    /// All values of the rounds.
+    pub(super) fn values(&self, what: &W) -> &[f64] {
+        self.values.get(what).map_or(&[], Vec::as_slice)
+    }
+
     /// The median of the rounds.
     pub(super) fn median(&self, what: &W) -> Option<f64> {
-        let mut values = self.values.get(what)?.clone();
-        values.sort_unstable_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        let upper = values.get(middle)?;
-        Some(if values.len() % 2 == 1 { *upper } else { (values.get(middle - 1)? + upper) / 2.0 })
+        median(self.values(what))
     }
 
     /// What the median of one is of that of the other.
@@ -38,6 +39,22 @@ impl<W> Default for Rounds<W> {
     fn default() -> Self {
         Self { values: HashMap::new() }
     }
+}
+
+/// The value in the middle; of an even number, between the two that are.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    let mut values = values.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = values.get(middle)?;
+    Some(if values.len() % 2 == 1 { *upper } else { (values.get(middle - 1)? + upper) / 2.0 })
+}
+
+/// The least value that so many percent of the values do not exceed. The values are in order.
+pub(super) fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
+    // Less a little: 99.9 % of 1,000 would be a little more than 999.
+    let rank = (percent / 100.0 * sorted.len() as f64 - 1e-6).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
 }
 
 /// What is to be said of something that should be at most that.
@@ -62,6 +79,17 @@ pub(super) fn ratio(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn so_many_percent_do_not_exceed_a_percentile() {
+        let values: Vec<f64> = (1..=1000).map(f64::from).collect();
+        assert_eq!(percentile(&values, 50.0), Some(500.0));
+        assert_eq!(percentile(&values, 99.0), Some(990.0));
+        assert_eq!(percentile(&values, 99.9), Some(999.0));
+        assert_eq!(percentile(&values, 99.95), Some(1000.0));
+        assert_eq!(percentile(&values, 0.0), Some(1.0));
+        assert_eq!((percentile(&[7.0], 99.0), percentile(&[], 50.0)), (Some(7.0), None));
+    }
 
     #[test]
     fn the_median_of_the_rounds_counts() {

@@ -1,6 +1,7 @@
 //! Our informer as a contestant, with its defaults.
 //!
-//! `typed` keeps pods, `dynamic` the custom resource; `idle` connects and does nothing. `--handlers N` tells so many
+//! `typed` keeps pods, `dynamic` the custom resource; `idle` connects and does nothing; `bytes` reads what the server sends
+//! of pods, with the same connection, and drops it: no informer over HTTP and TLS can do with less. `--handlers N` tells so many
 //! closures of every event; the first one counts. `--all-views` keeps every decoded pod, as the others do. `--reads` lets
 //! the custom resource be read, too, by name, site and as a whole; the others' is not.
 
@@ -9,14 +10,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::Pod;
+use kube_client::client::Body;
 use kube_informer::cache::Index;
 use kube_informer::factory::{Factory, InformerBuilder};
 use kube_informer::informer::{Event, Informer, Scope};
 use kube_informer::object::{Borrowed, Object, ViewBudget};
 use kube_informer::resource::Resource;
+use kube_informer_bench_sync::frames::{Frame, Frames};
 use kube_informer_bench_sync::reads::Reads;
 use kube_informer_bench_sync::seen::Seen;
+use kube_informer_bench_sync::stamps::SENT;
 use kube_informer_bench_sync::{Contestant, pods};
 use serde_json::Value;
 
@@ -45,7 +50,13 @@ fn main() -> Result<()> {
         Some("typed") => runtime.block_on(typed(handlers, views)),
         Some("dynamic") => runtime.block_on(dynamic(handlers, reads)),
         Some("idle") => runtime.block_on(idle()),
-        _ => bail!("usage: typed | dynamic | idle, [--handlers N] [--all-views] [--reads]"),
+        // By one of the workers, as an informer is run.
+        Some("bytes") => runtime.block_on(runtime.spawn(bytes()))?.map(|(objects, seen)| Contestant {
+            objects,
+            seen,
+            ..Contestant::idle()
+        }),
+        _ => bail!("usage: typed | dynamic | idle | bytes, [--handlers N] [--all-views] [--reads]"),
     }?;
     let served = contestant.serve(start, std::io::stdin().lock(), std::io::stdout().lock());
     // Handlers have threads of their own, which are not waited for.
@@ -58,6 +69,31 @@ async fn idle() -> Result<Contestant> {
     Ok(Contestant::idle())
 }
 
+async fn bytes() -> Result<(usize, Arc<Seen>)> {
+    const WATCH: &str = "/api/v1/pods?watch=true&allowWatchBookmarks=true&sendInitialEvents=true\
+                         &resourceVersionMatch=NotOlderThan";
+    let client = Factory::try_default().await?.client();
+    let request =
+        http::Request::get(WATCH).header("accept", "application/vnd.kubernetes.protobuf;stream=watch");
+    let mut body = client.send(request.body(Body::empty())?).await?.into_body();
+    let (seen, mut frames, mut objects, mut synced) = (Arc::<Seen>::default(), Frames::default(), 0, false);
+    while !synced {
+        let piece = body.frame().await.context("the watch ended")??;
+        let count = |frame| match frame {
+            Frame::Event => objects += 1,
+            Frame::AllSent => synced = true,
+        };
+        frames.take(piece.data_ref().map_or(&[], |bytes| bytes), count);
+    }
+    let reader = seen.clone();
+    tokio::spawn(async move {
+        while let Some(Ok(piece)) = body.frame().await {
+            frames.take(piece.data_ref().map_or(&[], |bytes| bytes), |_| reader.updates.add());
+        }
+    });
+    Ok((objects, seen))
+}
+
 async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
     let factory = Factory::try_default().await?;
     let informer = factory.configure::<Pod>(Scope::All).views(views).informer();
@@ -65,10 +101,12 @@ async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
     let whole = |pod: &Object<Pod>| pod.view().map_or(0, |pod| pods::parts(&pod));
     let seen = synced(&factory, &informer, handlers, whole).await?;
     let snapshot = informer.snapshot();
-    let [one, some, all] = [(); 3].map(|()| informer.clone());
+    let [one, some, labelled, all, whole] = [(); 5].map(|()| informer.clone());
+    let count = informer.clone();
     let reads = Reads {
         keys: snapshot.list().iter().map(|pod| format!("{}/{}", pod.namespace(), pod.name())).collect(),
         values: snapshot.index_values(NODE)?.map(|(node, _)| node.to_string()).collect(),
+        labels: values_of_label(&informer, "app"),
         get: Box::new(move |key| {
             let (namespace, name) = key.split_once('/').unwrap_or_default();
             one.get(namespace, name).map_or(0, |pod| containers(&pod))
@@ -77,8 +115,11 @@ async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
             some.list().index(NODE, node).map_or(0, |found| found.iter().map(|pod| containers(&pod)).sum())
         }),
         list: Box::new(move |()| all.list().each().map(looked).sum()),
+        labelled: Box::new(move |app| names_with(&labelled, &format!("app={app}"))),
+        snapshot: Box::new(move |()| whole.snapshot().len()),
     };
-    Ok(Contestant { objects: snapshot.len(), seen, reads: Some(reads) })
+    let count = Box::new(move || count.snapshot().len());
+    Ok(Contestant { objects: snapshot.len(), count, seen, reads: Some(reads) })
 }
 
 async fn dynamic(handlers: usize, reads: bool) -> Result<Contestant> {
@@ -99,14 +140,15 @@ async fn dynamic(handlers: usize, reads: bool) -> Result<Contestant> {
     }
     let seen = synced(&factory, &informer, handlers, whole).await?;
     let reads = if reads { Some(metadata_reads(&informer)?) } else { None };
-    Ok(Contestant { objects: informer.snapshot().len(), seen, reads })
+    let (objects, count) = (informer.snapshot().len(), informer.clone());
+    Ok(Contestant { objects, count: Box::new(move || count.snapshot().len()), seen, reads })
 }
 
 /// Reads that decode nothing.
 fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
     const SITE: &str = "label:site";
     let snapshot = informer.snapshot();
-    let [one, some, all] = [(); 3].map(|()| informer.clone());
+    let [one, some, labelled, all, whole] = [(); 5].map(|()| informer.clone());
     Ok(Reads {
         keys: snapshot
             .list()
@@ -114,6 +156,7 @@ fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
             .map(|gadget| format!("{}/{}", gadget.namespace(), gadget.name()))
             .collect(),
         values: snapshot.index_values(SITE)?.map(|(site, _)| site.to_string()).collect(),
+        labels: values_of_label(informer, "team"),
         get: Box::new(move |key| {
             let (namespace, name) = key.split_once('/').unwrap_or_default();
             one.get(namespace, name).map_or(0, |gadget| metadata(&gadget))
@@ -124,6 +167,8 @@ fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
                 .map_or(0, |found| found.iter().map(|gadget| metadata(&gadget)).sum())
         }),
         list: Box::new(move |()| all.list().iter().map(|gadget| metadata(&gadget)).sum()),
+        labelled: Box::new(move |team| names_with(&labelled, &format!("team={team}"))),
+        snapshot: Box::new(move |()| whole.snapshot().len()),
     })
 }
 
@@ -143,12 +188,15 @@ async fn synced<K: Send + 'static>(
                 black_box(metadata(&new));
             }
             Event::Updated { new, .. } => {
+                if number == 0 && seen.stamps.wanted() {
+                    seen.stamps.saw(new.annotation(SENT).ok().flatten().as_deref());
+                }
                 black_box(metadata(&new));
                 if seen.whole() {
                     black_box(whole(&new));
                 }
                 if number == 0 {
-                    seen.update();
+                    seen.updates.add();
                 }
             }
             _ => {}
@@ -160,6 +208,21 @@ async fn synced<K: Send + 'static>(
         registration.synced(PATIENCE).await?;
     }
     Ok(seen)
+}
+
+/// The values that a label has, in their order.
+fn values_of_label<K>(informer: &Informer<K>, label: &str) -> Vec<String> {
+    let objects = informer.list();
+    let mut values: Vec<String> =
+        objects.iter().filter_map(|object| object.labels().get(label).map(str::to_owned)).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// Looks at the names of what a selector finds.
+fn names_with<K>(informer: &Informer<K>, selector: &str) -> usize {
+    informer.list().labels(selector).map_or(0, |found| found.iter().map(|object| object.name().len()).sum())
 }
 
 fn metadata<K>(object: &Object<K>) -> usize {

@@ -17,6 +17,7 @@ use kube_client::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube_client::{Client, Resource, ResourceExt as _};
 use kube_informer_bench_sync::reads::Reads;
 use kube_informer_bench_sync::seen::Seen;
+use kube_informer_bench_sync::stamps::SENT;
 use kube_informer_bench_sync::{Contestant, pods};
 use kube_runtime::reflector::store::{Store, Writer};
 use kube_runtime::reflector::{Lookup, ObjectRef};
@@ -57,10 +58,14 @@ async fn typed() -> Result<Contestant> {
     keys.sort_unstable();
     values.sort_unstable();
     values.dedup();
-    let [one, some, all] = [(); 3].map(|()| store.clone());
+    let mut labels: Vec<String> = state.iter().filter_map(|pod| pod.labels().get("app").cloned()).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let [one, some, labelled, all, whole] = [(); 5].map(|()| store.clone());
     let reads = Reads {
         keys,
         values,
+        labels,
         get: Box::new(move |key| {
             let (namespace, name) = key.split_once('/').unwrap_or_default();
             one.get(&ObjectRef::new(name).within(namespace)).map_or(0, |pod| pods::containers(&pod))
@@ -69,8 +74,13 @@ async fn typed() -> Result<Contestant> {
             some.state_filter(|pod| pods::node(pod) == node).iter().map(|pod| pods::containers(pod)).sum()
         }),
         list: Box::new(move |()| all.state().iter().map(|pod| pods::containers(pod)).sum()),
+        labelled: Box::new(move |app| {
+            let found = labelled.state_filter(|pod| pod.labels().get("app").is_some_and(|of| of == app));
+            found.iter().map(|pod| pod.name_any().len()).sum()
+        }),
+        snapshot: Box::new(move |()| whole.state().len()),
     };
-    Ok(Contestant { objects: store.len(), seen, reads: Some(reads) })
+    Ok(Contestant { objects: store.len(), count: Box::new(move || store.len()), seen, reads: Some(reads) })
 }
 
 async fn dynamic() -> Result<Contestant> {
@@ -79,7 +89,7 @@ async fn dynamic() -> Result<Contestant> {
     let api = Api::<DynamicObject>::all_with(Client::try_default().await?, &gadgets);
     let fields = |gadget: &DynamicObject| gadget.data.as_object().map_or(0, serde_json::Map::len);
     let (store, seen) = synced(api, gadgets, fields).await?;
-    Ok(Contestant { objects: store.len(), seen, reads: None })
+    Ok(Contestant { objects: store.len(), count: Box::new(move || store.len()), seen, reads: None })
 }
 
 /// Starts to watch; returns when everything is in the store, and the handler has seen it.
@@ -107,15 +117,18 @@ where
         let mut events = pin!(events);
         while let Some(event) = events.next().await {
             match event {
+                // There is no telling which of them are new.
                 Ok(Event::InitApply(object)) => {
+                    look_for_stamp(&seen, &object);
                     black_box(metadata(&object));
                 }
                 Ok(Event::Apply(object)) => {
+                    look_for_stamp(&seen, &object);
                     black_box(metadata(&object));
                     if seen.whole() {
                         black_box(whole(&object));
                     }
-                    seen.update();
+                    seen.updates.add();
                 }
                 Ok(Event::InitDone) => {
                     if let Some(done) = done.take() {
@@ -129,6 +142,13 @@ where
     });
     synced.await.context("the watch has ended")?;
     Ok((store, seen))
+}
+
+fn look_for_stamp(seen: &Seen, object: &impl Resource) {
+    if seen.stamps.wanted() {
+        let annotations = object.meta().annotations.as_ref();
+        seen.stamps.saw(annotations.and_then(|all| all.get(SENT)).map(String::as_str));
+    }
 }
 
 fn metadata(object: &impl Resource) -> usize {

@@ -11,7 +11,11 @@ const TARGET: f64 = 1.0;
 /// What the document says.
 pub(super) fn section(measured: &Measured, options: &Options) -> String {
     let table = ratios(measured, &options.keys);
-    format!("Medians of {} rounds. Not more than 1 is to be reached.\n\n{table}", options.rounds)
+    let (rounds, often) = (options.rounds, options.rounds * super::OFTENER);
+    format!(
+        "Medians of {rounds} rounds, and of {often} with up to {} keys. Not more than 1 is to be reached.\n\n{table}",
+        super::FEW
+    )
 }
 
 /// Ours in relation to others', in the wall's time and in the processor's.

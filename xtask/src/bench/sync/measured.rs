@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::contestant::Contestant;
+use crate::bench::contestant::Contestant;
 use crate::bench::rounds::Rounds;
 
 /// What is measured.
@@ -14,6 +14,8 @@ pub(super) enum What {
     SyncWall,
     /// The most memory until then, in bytes.
     SyncPeak,
+    /// Instructions of a process that syncs and ends.
+    SyncInstructions,
     /// Memory after that, in bytes.
     Rss,
     /// Seconds of the processor per update, the handler reading metadata.
@@ -39,6 +41,11 @@ pub(super) struct Measured {
 impl Measured {
     pub(super) fn add(&mut self, contestant: Contestant, what: What, value: f64) {
         self.rounds.add((contestant, what), value);
+    }
+
+    /// All values of the rounds.
+    pub(super) fn values(&self, contestant: Contestant, what: What) -> &[f64] {
+        self.rounds.values(&(contestant, what))
     }
 
     /// The median of the rounds.

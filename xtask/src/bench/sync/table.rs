@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::Options;
-use super::contestant::Contestant as C;
 use super::measured::{Measured, What};
+use super::{Options, SECTION};
+use crate::bench::contestant::Contestant as C;
+use crate::bench::report::Figure;
 use crate::bench::rounds::{ratio, verdict};
 
 /// At most so much of the other's.
@@ -56,10 +57,11 @@ const fn custom(
     }
 }
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 13] = [
     pods("sync: CPU", What::SyncCpu, C::Ours, at_most(1.0, 5.0), at_most(1.0, 7.0)),
     pods("sync: wall time", What::SyncWall, C::Ours, at_most(2.0, 3.0), at_most(1.0, 3.0)),
     pods("sync: peak memory", What::SyncPeak, C::Ours, at_most(1.0, 12.0), at_most(1.0, 18.0)),
+    pods("sync: instructions", What::SyncInstructions, C::Ours, None, None),
     pods(
         "update: CPU, metadata is read",
         What::UpdateMetadata,
@@ -71,6 +73,7 @@ const ROWS: [Row; 11] = [
     custom("custom resources, sync: CPU", What::SyncCpu, at_most(1.0, 6.0), at_most(1.0, 2.0)),
     custom("custom resources, sync: wall time", What::SyncWall, None, None),
     custom("custom resources, sync: peak memory", What::SyncPeak, None, None),
+    custom("custom resources, sync: instructions", What::SyncInstructions, None, None),
     pods("read: one pod", What::Get, C::Ours, at_most(1.0, 1.0), at_most(1.0, 1.0)),
     pods("read: the pods of a node", What::Indexed, C::Ours, at_most(1.0, 1.0), at_most(1.0, 1.0)),
     pods("read: all pods, all views kept", What::List, C::OursAllViews, at_most(1.0, 1.0), at_most(1.0, 1.0)),
@@ -83,15 +86,36 @@ const KEPT: f64 = 1024.0;
 const TEN_HANDLERS: f64 = 1.1;
 
 /// What the document says.
-pub(super) fn section(measured: &Measured, options: &Options) -> String {
-    let Options { pods, rounds, updates, rate, .. } = options;
+pub(super) fn section(measured: &Measured, options: &Options, pods: usize) -> String {
+    let Options { rounds, updates, rate, .. } = options;
+    let note = if measured.median(C::Ours, What::SyncInstructions).is_some() {
+        ""
+    } else {
+        " Instructions were not counted: perf has no counter for them on this machine."
+    };
     format!(
-        "Medians of {rounds} rounds with {pods} pods and as many custom resources, {updates} updates at {rate} per second.\n\
-         \n\
-         {}\n{}",
+        "Medians of {rounds} rounds with {pods} pods and as many custom resources, {updates} updates at {rate} per \
+         second.{note}\n\n{}\n{}",
         ratios(measured),
-        own(measured, *pods)
+        own(measured, pods)
     )
+}
+
+/// Every value, for who reads a file.
+pub(super) fn figures(measured: &Measured) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for contestant in C::ALL {
+        for what in WHAT {
+            let rounds = measured.values(contestant, what).to_vec();
+            if rounds.is_empty() {
+                continue;
+            }
+            let (what, unit) = (what.name(), what.unit());
+            let of = contestant.name().to_owned();
+            figures.push(Figure { bench: SECTION.name, of, what: what.to_owned(), unit, rounds });
+        }
+    }
+    figures
 }
 
 /// Ours in relation to others'.
@@ -100,6 +124,10 @@ fn ratios(measured: &Measured) -> String {
                      |---|---|---|---|---|---|---|\n"
         .to_owned();
     for row in &ROWS {
+        // Not every machine counts them.
+        if row.what == What::SyncInstructions && measured.median(row.one, row.what).is_none() {
+            continue;
+        }
         let cells = |(other, target): (C, Option<Target>)| {
             let found = measured.ratio(row.one, other, row.what);
             let shown = found.map_or("–".to_owned(), ratio);
@@ -130,6 +158,10 @@ fn own(measured: &Measured, pods: usize) -> String {
     line("kept per custom resource by client-go", shown(kept(C::ClientGoDynamic, C::ClientGoIdle)), "–", "");
     let other = kept(C::KubeRuntimeDynamic, C::KubeRuntimeIdle);
     line("kept per custom resource by kube-runtime", shown(other), "–", "");
+    let bare = |what| measured.ratio(C::Bytes, C::Ours, what).map_or("–".to_owned(), ratio);
+    let bytes = "what HTTP, TLS and the kernel do without an informer, of ours:";
+    line(&format!("{bytes} sync, CPU"), bare(What::SyncCpu), "–", "");
+    line(&format!("{bytes} update, CPU"), bare(What::UpdateMetadata), "–", "");
     let ten_shown = ten.map_or("–".to_owned(), ratio);
     line(
         "update: CPU with ten handlers, of that with one",
@@ -140,19 +172,36 @@ fn own(measured: &Measured, pods: usize) -> String {
     table
 }
 
+/// What has a column of its own.
+const SHOWN: [What; 9] = [
+    What::SyncCpu,
+    What::SyncWall,
+    What::SyncPeak,
+    What::Rss,
+    What::UpdateMetadata,
+    What::UpdateWhole,
+    What::Get,
+    What::Indexed,
+    What::List,
+];
+
+/// All of it.
+const WHAT: [What; 10] = [
+    What::SyncCpu,
+    What::SyncWall,
+    What::SyncPeak,
+    What::SyncInstructions,
+    What::Rss,
+    What::UpdateMetadata,
+    What::UpdateWhole,
+    What::Get,
+    What::Indexed,
+    What::List,
+];
+
 /// All medians, in their units. Not for documents: they are of one machine.
 pub(super) fn medians(measured: &Measured, objects: usize) -> String {
-    let columns = [
-        What::SyncCpu,
-        What::SyncWall,
-        What::SyncPeak,
-        What::Rss,
-        What::UpdateMetadata,
-        What::UpdateWhole,
-        What::Get,
-        What::Indexed,
-        What::List,
-    ];
+    let columns = SHOWN;
     let mut table = "|".to_owned();
     let heads = columns.map(head).join(" | ");
     let _ = writeln!(table, " | {heads} |\n|---|{}", "---|".repeat(columns.len()));
@@ -175,6 +224,7 @@ fn head(what: What) -> &'static str {
         What::SyncCpu => "sync CPU, s",
         What::SyncWall => "sync wall, s",
         What::SyncPeak => "sync peak, MB",
+        What::SyncInstructions => "sync instructions, millions",
         What::Rss => "RSS, MB",
         What::UpdateMetadata => "update, metadata, µs",
         What::UpdateWhole => "update, whole, µs",
@@ -188,12 +238,39 @@ fn head(what: What) -> &'static str {
 fn number(what: What, value: f64, objects: usize) -> String {
     match what {
         What::SyncCpu | What::SyncWall => format!("{value:.2}"),
-        What::SyncPeak | What::Rss => format!("{:.1}", value / 1e6),
+        What::SyncPeak | What::Rss | What::SyncInstructions => format!("{:.1}", value / 1e6),
         What::UpdateMetadata | What::UpdateWhole => format!("{:.0}", value * 1e6),
         What::Get => format!("{:.0}", value * 1e9),
         What::Indexed => format!("{:.2}", value * 1e6),
         What::List => format!("{:.1}", value * 1e9 / objects as f64),
         What::Found => format!("{value}"),
+    }
+}
+
+impl What {
+    /// What a file calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::SyncCpu => "CPU to sync",
+            Self::SyncWall => "wall time to sync",
+            Self::SyncPeak => "peak memory until it is in sync",
+            Self::SyncInstructions => "instructions to sync",
+            Self::Rss => "memory after the sync",
+            Self::UpdateMetadata => "CPU per update, metadata is read",
+            Self::UpdateWhole => "CPU per update, all is read",
+            Self::Get => "read of one object",
+            Self::Indexed => "read of the objects of a node",
+            Self::List => "read of all objects",
+            Self::Found => "found",
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::SyncPeak | Self::Rss => "B",
+            Self::SyncInstructions | Self::Found => "1",
+            _ => "s",
+        }
     }
 }
 
@@ -233,6 +310,17 @@ mod tests {
             row(&ratios(&Measured::default()), "| read: one pod"),
             "| read: one pod | – | ≤ 1 |  | – | ≤ 1 |  |"
         );
+    }
+
+    #[test]
+    fn instructions_stand_in_the_table_where_they_were_counted() {
+        let mut measured = Measured::default();
+        assert_eq!(row(&ratios(&measured), "| sync: instructions"), "");
+        measured.add(C::Ours, What::SyncInstructions, 1e9);
+        measured.add(C::ClientGo, What::SyncInstructions, 5e9);
+        let expected = "| sync: instructions | 0.20 | – |  | – | – |  |";
+        assert_eq!(row(&ratios(&measured), "| sync: instructions"), expected);
+        assert_eq!(figures(&measured).len(), 2);
     }
 
     #[test]

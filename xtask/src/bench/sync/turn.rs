@@ -1,14 +1,14 @@
 //! One turn of one contestant: its process from the start to the end.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, ensure};
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::load::{self, Pace, Steady};
 use serde_json::Value;
 
-use super::contestant::{Contestant, Programs, Running, Task};
 use super::measured::What;
+use crate::bench::contestant::{Contestant, Task};
+use crate::bench::ground::Ground;
+use crate::bench::running::Running;
 
 /// What goes on at the server meanwhile.
 pub(super) struct Load {
@@ -22,8 +22,7 @@ pub(super) struct Load {
 
 /// What a turn needs.
 pub(super) struct Turn<'a> {
-    pub(super) programs: &'a Programs,
-    pub(super) kubeconfig: PathBuf,
+    pub(super) ground: &'a Ground,
     pub(super) load: &'a Load,
 }
 
@@ -34,17 +33,10 @@ const MOVING: usize = 4_000;
 const IN_FLIGHT: usize = 16;
 
 impl Turn<'_> {
-    /// Syncs once, unmeasured.
-    pub(super) async fn warm_up(&self, contestant: Contestant) -> Result<()> {
-        let mut running = self.programs.start(contestant, &self.kubeconfig)?;
-        running.synced().await?;
-        running.end().await
-    }
-
     /// Does all that is asked of the contestant.
     pub(super) async fn take(&self, contestant: Contestant) -> Result<Vec<(What, f64)>> {
         let task = contestant.task();
-        let mut running = self.programs.start(contestant, &self.kubeconfig)?;
+        let mut running = self.ground.start(contestant)?;
         let synced = running.synced().await?;
         if task != Task::Idle {
             let expected = self.load.objects;
@@ -55,12 +47,12 @@ impl Turn<'_> {
         if matches!(task, Task::Idle | Task::SyncCustomResources | Task::Everything) {
             values.push((What::Rss, freed.rss));
         }
-        if matches!(task, Task::SyncCustomResources | Task::Everything) {
+        if matches!(task, Task::SyncCustomResources | Task::Read | Task::Everything) {
             values.push((What::SyncCpu, synced.cpu));
             values.push((What::SyncWall, synced.wall));
             values.push((What::SyncPeak, synced.peak));
         }
-        if matches!(task, Task::Follow | Task::Everything) {
+        if matches!(task, Task::Follow | Task::Read | Task::Everything) {
             values.push((What::UpdateMetadata, self.follow(&mut running).await?));
         }
         if task == Task::Everything {
@@ -108,7 +100,7 @@ impl Turn<'_> {
 }
 
 /// What a contestant has measured while it was read.
-pub(super) fn times(answer: &Value) -> Result<Vec<(What, f64)>> {
+fn times(answer: &Value) -> Result<Vec<(What, f64)>> {
     let seconds = |name: &str| -> Result<f64> {
         Ok(answer[name].as_f64().with_context(|| format!("no {name} in {answer}"))? / 1e9)
     };

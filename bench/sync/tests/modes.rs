@@ -1,0 +1,177 @@
+//! Every mode of the contestants that are written in Rust, played with few objects on the embedded server.
+
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use kube_informer_apiserver::Server;
+use kube_informer_bench_sync::stamps::now;
+use kube_informer_testbed::http::Endpoint;
+use kube_informer_testbed::load;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+const CONTESTANTS: [&str; 2] =
+    [env!("CARGO_BIN_EXE_bench-sync-kube-informer"), env!("CARGO_BIN_EXE_bench-sync-kube-runtime")];
+const WRITER: &str = env!("CARGO_BIN_EXE_bench-sync-writer");
+const PROXY: &str = env!("CARGO_BIN_EXE_bench-sync-proxy");
+const SERVER: &str = env!("CARGO_BIN_EXE_bench-sync-server");
+
+const OBJECTS: u64 = 50;
+
+/// A program that is told what to do. Dropped, it is killed.
+struct Program {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    fn start(program: &str, arguments: &[&str], kubeconfig: &Path) -> Result<Self> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdout = child.stdout.take().context("no stdout")?;
+        let stdin = child.stdin.take();
+        Ok(Self { child, stdin, lines: BufReader::new(stdout).lines() })
+    }
+
+    fn said(&mut self) -> Result<Value> {
+        let line = self.lines.next().context("it has ended")??;
+        serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))
+    }
+
+    fn told(&mut self, command: &str) -> Result<Value> {
+        writeln!(self.stdin.as_mut().context("no stdin")?, "{command}")?;
+        self.said().with_context(|| command.to_owned())
+    }
+
+    fn end(mut self) -> Result<()> {
+        drop(self.stdin.take());
+        let status = self.child.wait()?;
+        ensure!(status.success(), "it ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended, or it is to.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An embedded server with as many pods, and the way there. The pods have no owners: it collects those whose owners are
+/// not there.
+fn pods(name: &str) -> Result<(Runtime, Server, PathBuf)> {
+    let runtime = Runtime::new()?;
+    let kubeconfig = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let server = runtime.block_on(async {
+        let server = Server::builder().tls(false).start().await?;
+        server.write_kubeconfig(&kubeconfig)?;
+        let endpoint = Endpoint::from_kubeconfig(&kubeconfig).await?;
+        for pod in load::pods(37, OBJECTS as usize) {
+            let mut manifest = pod.manifest().clone();
+            let metadata = manifest["metadata"].as_object_mut().context("no metadata")?;
+            metadata.remove("ownerReferences");
+            endpoint.post(&pod.kind().path("default"), &manifest).await?.success()?;
+        }
+        anyhow::Ok(server)
+    })?;
+    Ok((runtime, server, kubeconfig))
+}
+
+fn writer(kubeconfig: &Path) -> Result<Program> {
+    let file = kubeconfig.to_str().context("not UTF-8")?;
+    Program::start(WRITER, &[file, "pods", "default", &OBJECTS.to_string()], kubeconfig)
+}
+
+#[test]
+fn the_age_of_every_update_is_told() -> Result<()> {
+    let (_runtime, _server, kubeconfig) = pods("latency.kubeconfig")?;
+    let mut writer = writer(&kubeconfig)?;
+    for contestant in CONTESTANTS {
+        let mut running = Program::start(contestant, &["typed"], &kubeconfig)?;
+        assert_eq!(running.said()?["objects"], OBJECTS, "{contestant}");
+        running.told(&format!("since {}", now()))?;
+        // Fewer, where the machine is too busy for the rate.
+        let written = writer.told("rate 100 40")?["written"].as_u64().context("nothing written")?;
+        assert!((1..=40).contains(&written), "{written}");
+        assert_eq!(running.told(&format!("fresh {written}"))?["fresh"], written, "{contestant}");
+        let ages = running.told("ages")?;
+        let ages = ages["ages_ns"].as_array().context("no ages")?.clone();
+        assert_eq!(ages.len() as u64, written, "{contestant}");
+        assert!(ages.iter().all(|age| age.as_u64().is_some_and(|age| (1..60_000_000_000).contains(&age))));
+        running.end()?;
+    }
+    writer.end()
+}
+
+#[test]
+fn after_a_410_what_was_changed_meanwhile_is_seen_and_not_before() -> Result<()> {
+    let (_runtime, _server, kubeconfig) = pods("relist.kubeconfig")?;
+    let mut writer = writer(&kubeconfig)?;
+    for contestant in CONTESTANTS {
+        let of_proxy = kubeconfig.with_file_name("relist-proxy.kubeconfig");
+        let [from, to] = [&kubeconfig, &of_proxy].map(|path| path.to_str().unwrap_or_default());
+        let mut proxy = Program::start(PROXY, &[from, to], &kubeconfig)?;
+        proxy.said()?;
+        let mut running = Program::start(contestant, &["typed"], &of_proxy)?;
+        running.said()?;
+        for changed in [1, 10] {
+            running.told(&format!("since {}", now()))?;
+            proxy.told("deaf")?;
+            assert_eq!(writer.told(&format!("change {changed}"))?["written"], changed);
+            assert_eq!(running.told("usage")?["fresh"], 0, "{contestant}");
+            assert_eq!(proxy.told("gone")?["open"], 1, "{contestant}");
+            assert_eq!(running.told(&format!("fresh {changed}"))?["fresh"], changed, "{contestant}");
+        }
+        running.end()?;
+        proxy.end()?;
+    }
+    writer.end()
+}
+
+#[test]
+fn all_read_the_same_with_one_reader_and_with_many() -> Result<()> {
+    let (_runtime, _server, kubeconfig) = pods("readers.kubeconfig")?;
+    let mut found = Vec::new();
+    for contestant in CONTESTANTS {
+        let mut running = Program::start(contestant, &["typed"], &kubeconfig)?;
+        running.said()?;
+        for readers in [1, 3] {
+            let times = running.told(&format!("readers {readers}"))?;
+            for kind in ["get_ns", "indexed_ns", "labelled_ns", "snapshot_ns"] {
+                assert!(times[kind].as_f64() > Some(0.0), "{contestant}: {kind}: {times}");
+            }
+            found.push(times["found"].clone());
+        }
+        running.end()?;
+    }
+    let numbers = found.first().and_then(Value::as_array).context("nothing found")?;
+    assert!(numbers.len() == 4 && numbers.iter().all(|number| number.as_u64() > Some(0)), "{numbers:?}");
+    assert!(found.iter().all(|other| Some(other) == found.first()), "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn the_server_makes_and_deletes_until_it_has_what_is_wanted() -> Result<()> {
+    let kubeconfig = Path::new(env!("CARGO_TARGET_TMPDIR")).join("server.kubeconfig");
+    let mut server = Program::start(SERVER, &[kubeconfig.to_str().context("not UTF-8")?], &kubeconfig)?;
+    assert_eq!(server.told("5")?, 5);
+    for contestant in CONTESTANTS {
+        let mut running = Program::start(contestant, &["dynamic"], &kubeconfig)?;
+        assert_eq!(running.said()?["objects"], 5);
+        for wanted in [OBJECTS, 5] {
+            assert_eq!(server.told(&wanted.to_string())?, wanted);
+            while running.told("objects")?["objects"] != wanted {}
+        }
+        running.end()?;
+    }
+    server.end()
+}

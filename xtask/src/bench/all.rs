@@ -1,0 +1,194 @@
+//! `cargo xtask bench`: everything that is compared, in one run on one control plane.
+//!
+//! What one benchmark has found is written before the next begins. One that fails does not keep the others from running;
+//! the run fails at its end, and says which did.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use super::ground::{self, Ground};
+use super::report::{Output, Report, Reports};
+use super::results::Section;
+use super::{burst, fan_out, growth, latency, micro, queue, readers, relist, sync};
+
+/// How much of it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// Fewer objects and one round: ten minutes on two quiet processors, once everything is compiled
+    #[arg(long)]
+    quick: bool,
+    /// How many pods, and how many custom resources [default: 20000, or 2000 where it is to be quick]
+    #[arg(long)]
+    pods: Option<usize>,
+    /// How often each contestant has its turn [default: 3, or 1 where it is to be quick]
+    #[arg(long)]
+    rounds: Option<u32>,
+    /// Measure what one object costs, too
+    #[arg(long)]
+    micro: bool,
+    /// Measure on a control plane that is up, by its folder; it is filled if it is empty, and stays filled
+    #[arg(long, value_name = "DIR")]
+    on: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// In the order of the document.
+pub(super) const SECTIONS: [&Section; 8] = [
+    &sync::SECTION,
+    &latency::SECTION,
+    &relist::SECTION,
+    &readers::SECTION,
+    &burst::SECTION,
+    &growth::SECTION,
+    &queue::SECTION,
+    &fan_out::SECTION,
+];
+
+/// What of each, for a run of this size.
+struct Plan {
+    sync: sync::Options,
+    latency: latency::Options,
+    relist: relist::Options,
+    readers: readers::Options,
+    burst: burst::Options,
+    growth: growth::Options,
+    queue: queue::Options,
+    fan_out: fan_out::Options,
+    micro: Option<micro::Options>,
+}
+
+/// Runs all of it.
+pub(super) async fn run(options: &Options) -> Result<()> {
+    let plan = Plan::of(options);
+    let mut run = Run { reports: Reports::begin(&options.output), failed: Vec::new() };
+    let root = run.reports.root().to_owned();
+    let ground = Ground::prepare(&root, &plan.sync.ground, &sync::WARM).await?;
+    run.add("sync", sync::measure(&ground, &plan.sync).await);
+    run.add("latency", latency::measure(&ground, &plan.latency).await);
+    run.add("relist", relist::measure(&ground, &plan.relist).await);
+    run.add("readers", readers::measure(&ground, &plan.readers).await);
+    // The rest needs no control plane: one that is idle does something all the same.
+    let programs = ground.into_programs();
+    run.add("burst", burst::measure(&programs, &plan.burst).await);
+    run.add("growth", growth::measure(&programs, &plan.growth).await);
+    run.add("queue", queue::measure(&root, &plan.queue));
+    run.add("fan-out", fan_out::measure(&root, &programs, &plan.fan_out).await);
+    if let Some(options) = &plan.micro {
+        run.add("micro", micro::measure(&root, options));
+    }
+    run.end()
+}
+
+/// What was found, and what was not.
+struct Run {
+    reports: Reports,
+    failed: Vec<&'static str>,
+}
+
+impl Run {
+    fn add(&mut self, name: &'static str, measured: Result<Report>) {
+        let added = measured.and_then(|report| self.reports.add(report)).with_context(|| name.to_owned());
+        if let Err(error) = added {
+            eprintln!("FAILED: {error:#}");
+            self.failed.push(name);
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        if self.failed.is_empty() {
+            return Ok(());
+        }
+        bail!("failed, as said above: {}", self.failed.join(", "))
+    }
+}
+
+impl Plan {
+    fn of(options: &Options) -> Self {
+        let Options { quick, pods, rounds, micro, on, .. } = options;
+        let rounds = rounds.unwrap_or(if *quick { 1 } else { 3 });
+        let ground =
+            ground::Where { pods: pods.unwrap_or(if *quick { 2_000 } else { 20_000 }), on: on.clone() };
+        let output = Output::default;
+        Self {
+            sync: sync::Options {
+                ground: ground.clone(),
+                rounds,
+                updates: if *quick { 500 } else { 2_000 },
+                rate: 170.0,
+                output: output(),
+            },
+            latency: latency::Options {
+                ground: ground.clone(),
+                rounds,
+                rates: vec![100, 1_000],
+                seconds: if *quick { 3 } else { 10 },
+                output: output(),
+            },
+            relist: relist::Options { ground: ground.clone(), rounds, output: output() },
+            readers: readers::Options { ground, rounds, output: output() },
+            burst: burst::Options {
+                kept: 2_000,
+                burst: if *quick { 5_000 } else { 20_000 },
+                rounds,
+                output: output(),
+            },
+            growth: growth::Options {
+                sizes: if *quick { vec![2_000, 20_000] } else { vec![2_000, 20_000, 200_000] },
+                rounds,
+                output: output(),
+            },
+            queue: queue::Options {
+                keys: if *quick { vec![1_000_000] } else { vec![1_000, 100_000, 1_000_000] },
+                rounds,
+                output: output(),
+            },
+            fan_out: fan_out::Options {
+                clients: vec![1, 1_000],
+                changes: if *quick { 50 } else { 200 },
+                rounds,
+                output: output(),
+            },
+            micro: micro.then_some(micro::Options { rounds: 60, no_counts: *quick, no_compile: true }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_run_is_smaller_unless_it_is_told_otherwise() {
+        let mut options = Options {
+            quick: true,
+            pods: None,
+            rounds: None,
+            micro: false,
+            on: None,
+            output: Output::default(),
+        };
+        let plan = Plan::of(&options);
+        assert_eq!((plan.sync.ground.pods, plan.relist.rounds, plan.queue.keys.len()), (2_000, 1, 1));
+        options.pods = Some(50);
+        assert_eq!(Plan::of(&options).latency.ground.pods, 50);
+        options.quick = false;
+        let plan = Plan::of(&options);
+        assert_eq!((plan.readers.rounds, plan.growth.sizes.last()), (3, Some(&200_000)));
+    }
+
+    #[test]
+    fn what_fails_is_named_at_the_end_and_keeps_nothing_from_running() {
+        let output = Output::default();
+        let mut run = Run { reports: Reports::begin(&output), failed: Vec::new() };
+        run.add("a", Err(anyhow::anyhow!("it rains")));
+        let tables = "| x |".to_owned();
+        let report =
+            Report { section: None, tables, medians: String::new(), plots: Vec::new(), figures: Vec::new() };
+        run.add("b", Ok(report));
+        let error = run.end().unwrap_err().to_string();
+        assert!(error.contains('a') && !error.contains("b,"), "{error}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What a benchmark has found: for the document, for a file, for who sits there.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::machine::Machine;
+use super::results::{self, Section};
+use super::rounds::median;
+
+/// Where to put it.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Output {
+    /// Leave bench/RESULTS.md and its plots as they are
+    #[arg(long)]
+    no_results: bool,
+    /// Write every figure of every round into this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What one benchmark has found.
+#[derive(Debug)]
+pub(super) struct Report {
+    /// Its place in the document; none where people put it there.
+    pub(super) section: Option<&'static Section>,
+    /// What is written there: tables, in Markdown.
+    pub(super) tables: String,
+    /// What they are made of, for who sits there: of one machine.
+    pub(super) medians: String,
+    /// Files of `bench/plots`, by their names.
+    pub(super) plots: Vec<(&'static str, String)>,
+    pub(super) figures: Vec<Figure>,
+}
+
+/// One thing that was measured, in every round.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Figure {
+    /// The benchmark.
+    pub(super) bench: &'static str,
+    /// Of whom.
+    pub(super) of: String,
+    pub(super) what: String,
+    pub(super) unit: &'static str,
+    pub(super) rounds: Vec<f64>,
+}
+
+/// The figures of one benchmark, in the order in which they came.
+#[derive(Debug)]
+pub(super) struct Figures {
+    bench: &'static str,
+    all: Vec<Figure>,
+}
+
+impl Figures {
+    pub(super) fn of(bench: &'static str) -> Self {
+        Self { bench, all: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, of: &str, what: &str, unit: &'static str, value: f64) {
+        eprintln!("    {of}: {what}: {value:.4} {unit}");
+        match self.all.iter_mut().find(|figure| figure.of == of && figure.what == what) {
+            Some(figure) => figure.rounds.push(value),
+            None => self.all.push(Figure {
+                bench: self.bench,
+                of: of.to_owned(),
+                what: what.to_owned(),
+                unit,
+                rounds: vec![value],
+            }),
+        }
+    }
+
+    /// All values of the rounds.
+    pub(super) fn rounds(&self, of: &str, what: &str) -> &[f64] {
+        let found = self.all.iter().find(|figure| figure.of == of && figure.what == what);
+        found.map_or(&[], |figure| &figure.rounds)
+    }
+
+    /// The median of the rounds.
+    pub(super) fn median(&self, of: &str, what: &str) -> Option<f64> {
+        median(self.rounds(of, what))
+    }
+
+    /// What the median of one is of that of the other.
+    pub(super) fn ratio(&self, one: &str, other: &str, what: &str) -> Option<f64> {
+        Some(self.median(one, what)? / self.median(other, what)?)
+    }
+
+    pub(super) fn into_all(self) -> Vec<Figure> {
+        self.all
+    }
+}
+
+/// Where the reports of one run go.
+pub(super) struct Reports {
+    root: PathBuf,
+    output: Output,
+    machine: Machine,
+    figures: Vec<Value>,
+}
+
+impl Reports {
+    /// Nothing yet. The machine is looked at now, before it has anything to do.
+    pub(super) fn begin(output: &Output) -> Self {
+        let root = crate::root();
+        Self { machine: Machine::look(&root), root, output: output.clone(), figures: Vec::new() }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// One benchmark is over: what it has found is written at once, whatever becomes of those that follow.
+    pub(super) fn add(&mut self, report: Report) -> Result<()> {
+        let Report { section, tables, medians, plots, figures } = report;
+        println!("{medians}\n{tables}");
+        self.figures.extend(figures.iter().map(Figure::json));
+        if let Some(file) = &self.output.json {
+            let document = json!({ "run": self.machine.json(), "figures": self.figures });
+            let text = serde_json::to_string_pretty(&document)?;
+            std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
+            eprintln!("written to {}", file.display());
+        }
+        let (Some(section), false) = (section, self.output.no_results) else { return Ok(()) };
+        let folder = self.root.join("bench/plots");
+        let mut shown = String::new();
+        for (name, svg) in plots {
+            std::fs::create_dir_all(&folder).context("cannot make bench/plots")?;
+            let file = folder.join(name);
+            std::fs::write(&file, svg).with_context(|| format!("cannot write {}", file.display()))?;
+            shown += &format!("\n![{}](plots/{name})\n", name.trim_end_matches(".svg").replace('-', " "));
+        }
+        results::write(&self.root, section, &format!("{}\n\n{tables}{shown}", self.machine.text()))
+    }
+}
+
+impl Figure {
+    fn json(&self) -> Value {
+        let Self { bench, of, what, unit, rounds } = self;
+        json!({
+            "bench": bench, "of": of, "what": what, "unit": unit, "median": median(rounds), "rounds": rounds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_has_the_values_of_all_rounds() {
+        let mut figures = Figures::of("latency");
+        figures.add("ours", "p50", "ms", 2.0);
+        figures.add("ours", "p50", "ms", 4.0);
+        figures.add("theirs", "p50", "ms", 6.0);
+        assert_eq!(figures.ratio("ours", "theirs", "p50"), Some(0.5));
+        assert_eq!(figures.median("ours", "p99"), None);
+        let expected = json!({
+            "bench": "latency", "of": "ours", "what": "p50", "unit": "ms", "median": 3.0, "rounds": [2.0, 4.0],
+        });
+        assert_eq!(figures.into_all().first().map(Figure::json), Some(expected));
+    }
+}
