@@ -64,6 +64,7 @@ impl Play {
         if !self.api.has_elasti().await {
             self.ready(ELASTI, "resolver").await?;
             self.ready(NAMESPACE, SERVICE).await?;
+            self.api.answered().await?;
             let what = format!("an ElastiService for {NAMESPACE}/{SERVICE}, which may sleep from now on");
             self.stage.narrate(&format!("somebody applies {what}"));
             self.api.make_elasti().await?;
@@ -171,6 +172,26 @@ impl Api {
             self.provide(&services, &service_for(service, app, port)).await?;
         }
         Ok(())
+    }
+
+    /// Waits until the service leads to a pod: who takes it over before finds it asleep.
+    async fn answered(&self) -> anyhow::Result<()> {
+        let slices = format!(
+            "/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices?labelSelector=kubernetes.io/service-name={SERVICE}"
+        );
+        let is_ready = |endpoint: &Value| endpoint["conditions"]["ready"] == true;
+        let answered = async {
+            loop {
+                let list = self.get(&slices).await?;
+                let slices = list["items"].as_array().into_iter().flatten();
+                if slices.flat_map(|slice| slice["endpoints"].as_array()).flatten().any(is_ready) {
+                    return Ok(());
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let patience = Duration::from_secs(30);
+        tokio::time::timeout(patience, answered).await.context("no pod answers for the service")?
     }
 
     async fn has_elasti(&self) -> bool {

@@ -26,7 +26,8 @@ fn the_demo_shows_what_comes_alive_and_a_service_that_sleeps_and_wakes() {
     demo.line("(kubectl)");
     demo.line("▸ somebody applies an ElastiService");
     demo.line("+ ElastiService");
-    demo.line("mode none→serve");
+    // Its pods may be seen to answer a moment after it is.
+    demo.line("→serve: it is awake");
     demo.line("▸ nobody looks at shop/gallery: somebody scales it to zero");
     demo.line("replicas 1→0 (demo)");
     demo.line("mode serve→proxy: it sleeps");
