@@ -211,7 +211,8 @@ fn fail_if_hopeless(informer: &Informer, health: &Health) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn is_hopeless(cause: Cause) -> bool {
+/// Whether waiting does not help: what is wrong at the beginning ends a command then.
+pub(crate) fn is_hopeless(cause: Cause) -> bool {
     matches!(
         cause,
         Cause::Unauthorized

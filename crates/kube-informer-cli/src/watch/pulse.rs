@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use kube_informer::informer::{Cause, State};
 
-use crate::reading::{Reading, reason};
+use crate::reading::{Reading, is_hopeless, reason};
 
 /// Something that is to be known about one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,15 +55,18 @@ impl Pulse {
                 }
                 _ => informer.resource().to_string(),
             };
-            (resource, informer.health().state)
+            (resource, informer.health().state, informer.is_synced())
         });
         self.hear(states)
     }
 
-    fn hear(&mut self, states: impl Iterator<Item = (String, State)>) -> Vec<Beat> {
+    /// Of each informer: what it is called, how it is, and whether it has read everything once.
+    fn hear(&mut self, states: impl Iterator<Item = (String, State, bool)>) -> Vec<Beat> {
         let mut beats = Vec::new();
-        for (said, (resource, state)) in self.said.iter_mut().zip(states) {
+        for (said, (resource, state, is_synced)) in self.said.iter_mut().zip(states) {
             match state {
+                // It ends the command, and that is said.
+                State::Stale { why, .. } if !is_synced && is_hopeless(why.cause) => {}
                 // After each interruption, everything is read again; that is no news.
                 State::Stale { why, .. } if why.cause == Cause::Relisting => {}
                 State::Stale { why, .. } if *said == Some(why.cause) => {}
@@ -101,7 +104,7 @@ mod tests {
     fn it_is_said_when_it_changes_and_not_each_time() {
         let mut pulse = Pulse { said: vec![None] };
         let mut hear = |state| {
-            let beats = pulse.hear(std::iter::once(("pods".to_owned(), state)));
+            let beats = pulse.hear(std::iter::once(("pods".to_owned(), state, true)));
             beats.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert!(hear(State::Syncing).is_empty());
@@ -117,5 +120,16 @@ mod tests {
         assert!(hear(stale(Cause::Relisting)).is_empty());
         assert_eq!(hear(State::Live), ["live again: pods"]);
         assert!(hear(State::Live).is_empty());
+    }
+
+    #[test]
+    fn what_ends_it_at_the_beginning_is_not_said_twice() {
+        let mut pulse = Pulse { said: vec![None] };
+        let mut hear = |cause, is_synced| {
+            pulse.hear(std::iter::once(("pods".to_owned(), stale(cause), is_synced))).len()
+        };
+        assert_eq!(hear(Cause::Forbidden, false), 0);
+        assert_eq!(hear(Cause::Refused, false), 1, "that may pass");
+        assert_eq!(hear(Cause::Forbidden, true), 1);
     }
 }
