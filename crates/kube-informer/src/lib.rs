@@ -60,3 +60,16 @@ pub mod runner;
 
 // Who may do it, where there are several.
 pub mod leader;
+
+/// What the guides and the repository's first page show compiles.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../docs/migrating-from-client-go.md")]
+    struct FromClientGo;
+
+    #[doc = include_str!("../docs/migrating-from-kube-runtime.md")]
+    struct FromKubeRuntime;
+
+    #[doc = include_str!("../../../README.md")]
+    struct FirstPage;
+}
