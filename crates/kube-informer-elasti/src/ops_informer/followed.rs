@@ -157,9 +157,11 @@ impl Followed {
     }
 
     fn conclude(&mut self, target: Result<Option<ScaleTarget>, String>, pods: &Pods) -> Looked {
-        let (target_is_live, pods_are_live) = (self.watch.stale().is_none(), pods.stale().is_none());
-        let settled = target_is_live && pods_are_live;
+        let (is_live, pods_are_live) = (self.watch.stale().is_none(), pods.stale().is_none());
+        let settled = is_live && pods_are_live;
         let found = target.as_ref().map(Option::as_ref).map_err(String::as_str);
+        // Of what is not served, there is nothing: that it is gone is not old.
+        let target_is_live = is_live || matches!(found, Ok(None)) && self.watch.is_not_served();
         let selector = found.ok().flatten().and_then(|target| target.selector.as_ref());
         let ready_pods = selector.map_or(0, |selector| pods.ready(selector));
         let facts = Facts {
