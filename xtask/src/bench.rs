@@ -66,9 +66,9 @@ enum BenchCommand {
     /// From a write on the API to the call of the handler, at rates
     Latency(latency::Options),
     /// What it costs to list everything again after a 410
-    Relist(relist::Options),
+    Relist(ground::Turns),
     /// Caches that are read by one and by eight threads under writes
-    Readers(readers::Options),
+    Readers(ground::Turns),
     /// Whether memory is given back after many objects have come and gone
     Burst(burst::Options),
     /// From 2,000 to 200,000 objects, on the embedded server

@@ -51,8 +51,8 @@ pub(super) const SECTIONS: [&Section; 8] = [
 struct Plan {
     sync: sync::Options,
     latency: latency::Options,
-    relist: relist::Options,
-    readers: readers::Options,
+    relist: ground::Turns,
+    readers: ground::Turns,
     burst: burst::Options,
     growth: growth::Options,
     queue: queue::Options,
@@ -127,8 +127,8 @@ impl Plan {
                 seconds: if *quick { 3 } else { 10 },
                 output: output(),
             },
-            relist: relist::Options { ground: ground.clone(), rounds, output: output() },
-            readers: readers::Options { ground, rounds, output: output() },
+            relist: ground::Turns { ground: ground.clone(), rounds, output: output() },
+            readers: ground::Turns { ground, rounds, output: output() },
             burst: burst::Options {
                 kept: 2_000,
                 burst: if *quick { 5_000 } else { 20_000 },

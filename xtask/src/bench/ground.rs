@@ -12,6 +12,7 @@ use kube_informer_testbed::load::{self, Kind};
 use serde_json::json;
 
 use super::contestant::{Contestant, Programs};
+use super::report::Output;
 use super::running::Running;
 
 /// On which server, and what is in it.
@@ -23,6 +24,18 @@ pub(crate) struct Where {
     /// Measure on a control plane that is up, by its folder; it is filled if it is empty, and stays filled
     #[arg(long, value_name = "DIR")]
     pub(super) on: Option<PathBuf>,
+}
+
+/// On what, and how often: for those that can be told nothing else.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Turns {
+    #[command(flatten)]
+    pub(super) ground: Where,
+    /// How often each contestant has its turn
+    #[arg(long, default_value_t = 3)]
+    pub(super) rounds: u32,
+    #[command(flatten)]
+    pub(super) output: Output,
 }
 
 /// Where the objects are.

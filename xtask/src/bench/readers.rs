@@ -3,26 +3,13 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 use serde_json::Value;
 
 use super::contestant::Contestant;
-use super::ground::{self, Ground};
-use super::report::{Figures, Output, Report};
+use super::ground::{Ground, Turns};
+use super::report::{Figures, Report};
 use super::results::Section;
 use super::rounds::{ratio, verdict};
-
-/// How often.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Options {
-    #[command(flatten)]
-    pub(super) ground: ground::Where,
-    /// How often each contestant has its turn
-    #[arg(long, default_value_t = 3)]
-    pub(super) rounds: u32,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
 
 pub(super) const SECTION: Section = Section {
     name: "readers",
@@ -50,7 +37,7 @@ const READS: [(&str, &str, bool); 4] = [
 const RATE: u32 = 170;
 const SECONDS: u32 = 8;
 
-pub(super) async fn measure(ground: &Ground, options: &Options) -> Result<Report> {
+pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> {
     ensure!(options.rounds > 0, "nothing to measure");
     let mut figures = Figures::of(SECTION.name);
     let mut writer = ground.writer()?;

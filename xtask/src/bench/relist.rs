@@ -9,26 +9,13 @@ use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 
 use super::contestant::Contestant;
-use super::ground::{self, Ground};
-use super::report::{Figures, Output, Report};
+use super::ground::{Ground, Turns};
+use super::report::{Figures, Report};
 use super::results::Section;
 use super::rounds::ratio;
 use super::running::Running;
-
-/// How often.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Options {
-    #[command(flatten)]
-    pub(super) ground: ground::Where,
-    /// How often each contestant has its turn
-    #[arg(long, default_value_t = 3)]
-    pub(super) rounds: u32,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
 
 pub(super) const SECTION: Section = Section {
     name: "relist",
@@ -47,7 +34,7 @@ const CHANGED: [usize; 2] = [0, 1];
 /// What is measured of each.
 const WHAT: [(&str, &str); 3] = [("wall", "s"), ("CPU", "s"), ("memory", "B")];
 
-pub(super) async fn measure(ground: &Ground, options: &Options) -> Result<Report> {
+pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> {
     ensure!(options.rounds > 0, "nothing to measure");
     let mut figures = Figures::of(SECTION.name);
     let mut writer = ground.writer()?;
