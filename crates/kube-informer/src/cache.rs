@@ -23,6 +23,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 // Structures that cost nothing to copy.
+mod table;
 mod tree;
 mod vector;
 
@@ -222,7 +223,7 @@ impl IndexError {
 }
 
 struct Shared {
-    /// Held to copy or to swap a pointer, never for longer.
+    /// Held to copy or to swap a pointer, or to find one object: never for longer.
     published: RwLock<Arc<State>>,
     /// Whoever makes the next state holds it. It guards no data: a state that is never published leaves no trace, so a
     /// panic on the way harms nothing.
@@ -298,12 +299,14 @@ impl Cache {
     /// The object with this namespace (empty for cluster-scoped objects) and name, as it is now.
     #[must_use]
     pub fn get(&self, namespace: &str, name: &str) -> Option<Object> {
-        self.snapshot().get(namespace, name)
+        // As short as to copy the pointer, and let go of the copy again.
+        let state = self.shared.published.read().unwrap_or_else(PoisonError::into_inner);
+        state.get(namespace, name).cloned()
     }
 
     /// All objects as they are now, to be narrowed down.
     pub fn list(&self) -> Query {
-        self.snapshot().list()
+        Query::all(self.shared.load())
     }
 
     /// Adds an index. It appears with all objects in it. Meanwhile changes go on, and do not wait for it to be filled;

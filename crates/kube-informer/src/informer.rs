@@ -104,18 +104,18 @@ impl<K> Informer<K> {
     /// The object with this namespace (empty for cluster-scoped objects) and name, as it is now.
     #[must_use]
     pub fn get(&self, namespace: &str, name: &str) -> Option<Object<K>> {
-        self.snapshot().get(namespace, name)
+        self.core.cache().get(namespace, name).map(Object::into_cast)
     }
 
     /// All objects as they are now, to be narrowed down.
     pub fn list(&self) -> Query<K> {
-        self.snapshot().list()
+        self.core.cache().list().cast()
     }
 
     /// The cache as it is now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
-        self.core.cache().snapshot().cast()
+        self.core.cache().snapshot().into_cast()
     }
 
     /// Adds an index, now or later: it appears complete.

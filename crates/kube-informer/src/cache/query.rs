@@ -130,7 +130,8 @@ impl<K> Query<K> {
     pub fn each(&self) -> impl Iterator<Item = Borrowed<'_, K>> {
         let Plan { ids, places, rest } = self.plan();
         let state = &*self.state;
-        let objects = ids.iter(places).filter_map(|(id, ())| state.store.get(id));
+        let mut objects = state.store.reader();
+        let objects = ids.iter(places).filter_map(move |(id, ())| objects.get(id));
         objects
             .filter(move |object| rest.iter().all(|condition| condition.is_met(object, state)))
             .map(Borrowed::new)
@@ -154,14 +155,21 @@ impl<K> Query<K> {
         };
         let order = self.state.store.order();
         let mut best = (order, places(order), None);
+        let mut is_hopeless = false;
         for (at, condition) in self.conditions.iter().enumerate() {
-            for set in condition.sets(&self.state) {
-                let Some(ids) = set.ids else { return Plan::NOTHING };
+            condition.each_set(&self.state, |set| {
+                let Some(ids) = set.ids else {
+                    is_hopeless = true;
+                    return;
+                };
                 let places = places(ids);
                 if places.len() < best.1.len() {
                     best = (ids, places, set.is_all.then_some(at));
                 }
-            }
+            });
+        }
+        if is_hopeless {
+            return Plan::NOTHING;
         }
         let (ids, places, answered) = best;
         let rest = self.conditions.iter().enumerate();
@@ -192,30 +200,31 @@ struct Set<'a> {
 
 impl Condition {
     /// What the indexes know about it.
-    fn sets<'a>(&'a self, state: &'a State) -> Vec<Set<'a>> {
+    fn each_set<'a>(&'a self, state: &'a State, mut call: impl FnMut(Set<'a>)) {
         let by = |wanted: &dyn Fn(&By) -> bool| state.postings.iter().find(|each| wanted(each.index().by()));
         match self {
             Self::Labels(selector) => {
                 let is_all = selector.requirements().len() == 1;
-                let exact =
-                    selector.requirements().iter().filter_map(|each| Some((each.key(), each.exact()?)));
-                let sets = exact.filter_map(|(key, value)| {
-                    let index = by(&|by| matches!(by, By::Label(label) if **label == *key))?;
-                    Some(Set { ids: index.ids(value), is_all })
-                });
-                sets.collect()
+                for requirement in selector.requirements() {
+                    let (key, Some(value)) = (requirement.key(), requirement.exact()) else { continue };
+                    if let Some(index) = by(&|by| matches!(by, By::Label(label) if **label == *key)) {
+                        call(Set { ids: index.ids(value), is_all });
+                    }
+                }
             }
             Self::Owner(uid) => {
-                let index = by(&|by| matches!(by, By::Owner));
-                index.map(|index| Set { ids: index.ids(uid), is_all: true }).into_iter().collect()
+                if let Some(index) = by(&|by| matches!(by, By::Owner)) {
+                    call(Set { ids: index.ids(uid), is_all: true });
+                }
             }
             Self::Controller(uid) => {
-                let index = by(&|by| matches!(by, By::Controller));
-                index.map(|index| Set { ids: index.ids(uid), is_all: true }).into_iter().collect()
+                if let Some(index) = by(&|by| matches!(by, By::Controller)) {
+                    call(Set { ids: index.ids(uid), is_all: true });
+                }
             }
             Self::Index(at, value) => {
                 let index = state.postings.get(*at);
-                vec![Set { ids: index.and_then(|index| index.ids(value)), is_all: true }]
+                call(Set { ids: index.and_then(|index| index.ids(value)), is_all: true });
             }
         }
     }

@@ -8,7 +8,7 @@ use super::postings::Postings;
 use super::query::Query;
 use super::state::{self, State};
 use super::{IndexError, Stats, VersionError};
-use crate::object::{KeyRef, Object, Version};
+use crate::object::{Object, Version};
 
 /// One consistent state: objects, indexes and versions as they were together. Objects are seen as a `K`.
 ///
@@ -27,8 +27,7 @@ impl<K> Snapshot<K> {
     /// The object with this namespace (empty for cluster-scoped objects) and name.
     #[must_use]
     pub fn get(&self, namespace: &str, name: &str) -> Option<Object<K>> {
-        let id = self.state.store.find(KeyRef { namespace, name })?;
-        self.state.store.get(id).map(Object::cast)
+        self.state.get(namespace, name).map(Object::cast)
     }
 
     /// All objects, to be narrowed down: a [`Query`] is a builder, and an iterator's source.
@@ -122,6 +121,11 @@ impl<K> Snapshot<K> {
     #[must_use]
     pub fn cast<T>(&self) -> Snapshot<T> {
         Snapshot::of(Arc::clone(&self.state))
+    }
+
+    /// The same, without another handle to it.
+    pub(crate) fn into_cast<T>(self) -> Snapshot<T> {
+        Snapshot::of(self.state)
     }
 
     pub(super) fn stats(&self) -> Stats {

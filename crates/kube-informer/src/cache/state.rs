@@ -50,6 +50,11 @@ impl State {
         }
     }
 
+    /// The object with this namespace and name.
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Object> {
+        self.store.get(self.store.find(KeyRef { namespace, name })?)
+    }
+
     pub(super) fn apply(&mut self, change: Change, told: &mut Vec<Applied>, faults: &mut Faults) {
         match change {
             Change::Put(object) => {

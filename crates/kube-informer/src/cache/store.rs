@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
+use super::table::Table;
 use super::tree::Tree;
-use super::vector::Vector;
+use super::vector::{Reader, Vector};
 use crate::object::{KeyRef, Object};
 
 /// Numbers of objects, in order of their keys.
@@ -22,8 +23,7 @@ pub(super) struct Store {
     /// Numbers below `end` that are free.
     free: Tree<u32>,
     end: u32,
-    /// Hash and number, in order of the hashes; of equal hashes, in order of the keys.
-    by_key: Tree<u64>,
+    by_key: Table,
     order: Ids,
     hasher: RandomState,
     bytes: Bytes,
@@ -59,17 +59,14 @@ impl Store {
         self.objects.get(id)
     }
 
+    /// Gets many, one after the other.
+    pub(super) fn reader(&self) -> Reader<'_, Object> {
+        self.objects.reader()
+    }
+
     pub(super) fn find(&self, key: KeyRef<'_>) -> Option<u32> {
         let hash = hash(&self.hasher, key);
-        // Comparing numbers alone is much faster, and nearly always enough.
-        let &(entry, ()) = self.by_key.get(|&entry| ((entry >> 32) as u32).cmp(&hash))?;
-        let id = entry as u32;
-        if self.get(id).is_some_and(|object| object.key() == key) {
-            return Some(id);
-        }
-        // Another key has the same hash.
-        let found = self.by_key.get(by_hash(&self.objects, hash, key));
-        found.map(|&(entry, ())| entry as u32)
+        self.by_key.find(hash, |id| self.get(id).is_some_and(|object| object.key() == key))
     }
 
     /// Keeps an object whose key is not there yet. `None` if there are no numbers left.
@@ -90,8 +87,7 @@ impl Store {
         let Self { objects, order, by_key, hasher, .. } = self;
         let key = object.key();
         order.insert(id, (), by(objects, key));
-        let hash = hash(hasher, key);
-        by_key.insert(u64::from(hash) << 32 | u64::from(id), (), by_hash(objects, hash, key));
+        by_key.insert(hash(hasher, key), id);
         Some(id)
     }
 
@@ -108,7 +104,7 @@ impl Store {
         let Some(object) = self.objects.get(id).cloned() else { return };
         let Self { objects, order, by_key, hasher, .. } = self;
         let key = object.key();
-        by_key.remove(by_hash(objects, hash(hasher, key), key));
+        by_key.remove(hash(hasher, key), id);
         order.remove(by(objects, key));
         objects.take(id);
         self.bytes.subtract(&object);
@@ -140,11 +136,6 @@ fn hash(hasher: &RandomState, key: KeyRef<'_>) -> u32 {
 
 fn by<'a>(objects: &'a Vector<Object>, key: KeyRef<'a>) -> impl Fn(&u32) -> Ordering + 'a {
     move |&id| objects.get(id).map_or(Ordering::Less, |object| object.key().cmp(&key))
-}
-
-fn by_hash<'a>(objects: &'a Vector<Object>, hash: u32, key: KeyRef<'a>) -> impl Fn(&u64) -> Ordering + 'a {
-    let by = by(objects, key);
-    move |&entry| ((entry >> 32) as u32).cmp(&hash).then_with(|| by(&(entry as u32)))
 }
 
 impl Bytes {

@@ -30,6 +30,28 @@ fn digit(number: u32, level: u32) -> usize {
     (u64::from(number) >> (BITS * level)) as usize & (WIDTH - 1)
 }
 
+/// Remembers the leaf that it read last.
+pub(super) struct Reader<'a, T> {
+    vector: &'a Vector<T>,
+    /// Which one, and its items.
+    leaf: Option<(u32, &'a [Option<T>; WIDTH])>,
+}
+
+impl<'a, T: Clone> Reader<'a, T> {
+    pub(super) fn get(&mut self, number: u32) -> Option<&'a T> {
+        let which = number >> BITS;
+        let items = match self.leaf {
+            Some((last, items)) if last == which => items,
+            _ => {
+                let items = self.vector.leaf(number)?;
+                self.leaf = Some((which, items));
+                items
+            }
+        };
+        items.get(digit(number, 0))?.as_ref()
+    }
+}
+
 impl<T> Default for Vector<T> {
     fn default() -> Self {
         Self { root: None, height: 0 }
@@ -38,6 +60,15 @@ impl<T> Default for Vector<T> {
 
 impl<T: Clone> Vector<T> {
     pub(super) fn get(&self, number: u32) -> Option<&T> {
+        self.leaf(number)?.get(digit(number, 0))?.as_ref()
+    }
+
+    /// Reads many places, of which many are neighbours.
+    pub(super) fn reader(&self) -> Reader<'_, T> {
+        Reader { vector: self, leaf: None }
+    }
+
+    fn leaf(&self, number: u32) -> Option<&[Option<T>; WIDTH]> {
         if !self.reaches(number) {
             return None;
         }
@@ -45,7 +76,7 @@ impl<T: Clone> Vector<T> {
         let mut level = self.height;
         loop {
             match node {
-                Node::Leaf(items) => return items.get(digit(number, 0))?.as_ref(),
+                Node::Leaf(items) => return Some(items),
                 Node::Branch(children) => node = children.get(digit(number, level))?.as_ref()?,
             }
             level = level.saturating_sub(1);
@@ -214,8 +245,10 @@ mod tests {
                 }
             }
             for (copy, old) in &copies {
-                for number in (0..3000).chain([far, u32::MAX]) {
+                let mut reader = copy.reader();
+                for number in (0..3000).chain([far, u32::MAX, 0]) {
                     prop_assert_eq!(copy.get(number), old.get(&number));
+                    prop_assert_eq!(reader.get(number), old.get(&number));
                 }
                 let both: BTreeSet<u32> = old.keys().chain(model.keys()).copied().collect();
                 let differ: Vec<u32> =
