@@ -26,6 +26,7 @@ mod intake;
 // What an object is told apart by.
 mod by_key;
 mod identity;
+mod moment;
 
 // What many objects have in common is stored once.
 mod intern;
@@ -46,6 +47,7 @@ pub use lent::{Borrowed, View};
 pub use pack::{Packing, UnpackError};
 pub use views::ViewBudget;
 
+use moment::Moment;
 use pack::Packed;
 use views::{Slot, Views};
 
@@ -71,11 +73,12 @@ struct Inner {
     uid: Uid,
     version: Version,
     generation: i64,
-    created: Option<Timestamp>,
-    deleted: Option<Timestamp>,
+    created: Moment,
+    deleted: Moment,
     labels: Arc<Labels>,
     owners: Arc<[OwnerRef]>,
-    writers: Box<[WriterRef]>,
+    /// Mostly nobody asks for them: then there is no list of them.
+    writers: Option<Box<Writers>>,
     packed: Packed,
     slot: Slot,
 }
@@ -91,6 +94,17 @@ pub struct WriterRef {
     pub subresource: Box<str>,
     /// When.
     pub time: Option<Timestamp>,
+}
+
+/// Behind one pointer that may be none.
+#[derive(Clone)]
+struct Writers(Box<[WriterRef]>);
+
+impl Writers {
+    fn of(writers: &[Writer<'_>]) -> Option<Box<Self>> {
+        let some = (!writers.is_empty()).then(|| writers.iter().map(Into::into).collect());
+        some.map(|writers| Box::new(Self(writers)))
+    }
 }
 
 impl From<&Writer<'_>> for WriterRef {
@@ -148,13 +162,13 @@ impl<K> Object<K> {
     /// When it was created.
     #[must_use]
     pub fn created(&self) -> Option<Timestamp> {
-        self.inner.created
+        self.inner.created.get()
     }
 
     /// When its deletion was asked for; `None` while it is to stay.
     #[must_use]
     pub fn deletion(&self) -> Option<Timestamp> {
-        self.inner.deleted
+        self.inner.deleted.get()
     }
 
     /// The labels.
@@ -178,7 +192,7 @@ impl<K> Object<K> {
     /// Who wrote it and when. Only where that was [asked for](crate::encoding::ManagedFields::Writers).
     #[must_use]
     pub fn writers(&self) -> &[WriterRef] {
-        &self.inner.writers
+        self.inner.writers.as_ref().map_or(&[], |writers| &writers.0)
     }
 
     /// The API version: `v1`, `apps/v1`.

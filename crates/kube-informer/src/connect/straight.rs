@@ -26,6 +26,9 @@ use hyper_util::client::legacy::connect::Connect;
 use kube_client::client::Body;
 use tower_service::Service;
 
+/// A watch is read by one who has nothing else to do, and reads on. More would only be memory that every watch keeps.
+const READ_AHEAD: usize = 64 * 1024;
+
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sends watches straight over connections of their own, and all other requests as a client with a pool does.
@@ -94,7 +97,8 @@ where
     poll_fn(|cx| connector.poll_ready(cx)).await.map_err(not_connected)?;
     let stream = connector.call(request.uri().clone()).await.map_err(not_connected)?;
     address(&mut request)?;
-    let (mut requests, line) = http1::handshake(stream).await?;
+    let mut http = http1::Builder::new();
+    let (mut requests, line) = http.max_buf_size(READ_AHEAD).handshake(stream).await?;
     let mut line = Driven::new(line);
     let response = {
         let mut response = pin!(requests.send_request(request));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::intern::Interners;
 use super::pack::{Packed, Packer};
 use super::views::Views;
-use super::{Inner, KeyRef, Object, Packing, Shared, ViewBudget};
+use super::{Inner, KeyRef, Object, Packing, Shared, ViewBudget, Writers};
 use crate::encoding::{Codec, DecodeError};
 
 /// Makes the objects of one resource. There is one per resource, owned by the one who writes the cache.
@@ -173,11 +173,11 @@ impl Intake {
             uid: metadata.uid.as_ref().into(),
             version: metadata.resource_version.as_ref().into(),
             generation: metadata.generation,
-            created: metadata.created,
-            deleted: metadata.deleted,
+            created: metadata.created.into(),
+            deleted: metadata.deleted.into(),
             labels: self.interners.labels(&metadata.labels),
             owners: self.interners.owners(&metadata.owners),
-            writers: metadata.writers.iter().map(Into::into).collect(),
+            writers: Writers::of(&metadata.writers),
             packed,
             shared: Arc::clone(&self.shared),
             slot: Default::default(),

@@ -30,6 +30,8 @@ pub(crate) struct Interners {
     namespaces: Pool<str>,
     labels: Pool<Labels>,
     owners: Pool<[OwnerRef]>,
+    /// API versions and kinds of owners.
+    kinds: Pool<str>,
     /// Kept from call to call: the candidate's pairs, in order.
     order: Vec<u32>,
 }
@@ -59,12 +61,13 @@ impl Interners {
 
     /// The list with these owners, in this order.
     pub(crate) fn owners(&mut self, owners: &[Owner<'_>]) -> Arc<[OwnerRef]> {
-        self.owners.get(
+        let Self { owners: known, kinds, .. } = self;
+        known.get(
             owners,
             |known| {
                 known.len() == owners.len() && known.iter().zip(owners).all(|(known, owner)| known == owner)
             },
-            || owners.iter().map(OwnerRef::from).collect(),
+            || owners.iter().map(|owner| OwnerRef::of(owner, kinds)).collect(),
         )
     }
 

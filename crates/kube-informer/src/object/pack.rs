@@ -370,16 +370,12 @@ impl Packed {
                 dictionary.decode(&self.bytes, *plain_len as usize, buffer)?;
                 Ok(f(buffer))
             }),
-            How::Shared(frame) => scratch::with_buffer(|buffer| {
-                frame.decode(buffer)?;
-                Ok(f(buffer))
-            }),
+            How::Shared(frame) => scratch::with_base(frame, f),
             How::Kin { plain_len, base } => scratch::with_buffer(|buffer| {
-                scratch::with_buffer(|plain| {
-                    base.decode(plain)?;
+                scratch::with_base(base, |plain| {
                     delta::decode(plain, &self.bytes, *plain_len as usize, buffer)
                         .map_err(|delta::Damaged| UnpackError::Damaged("a difference that gives no object"))
-                })?;
+                })??;
                 Ok(f(buffer))
             }),
         }

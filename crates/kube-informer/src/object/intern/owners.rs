@@ -1,5 +1,8 @@
 //! Who owns an object, owned.
 
+use std::sync::Arc;
+
+use super::pool::Pool;
 use crate::encoding::metadata::Owner;
 
 /// One owner reference.
@@ -9,9 +12,9 @@ use crate::encoding::metadata::Owner;
 #[non_exhaustive]
 pub struct OwnerRef {
     /// The owner's API version.
-    pub api_version: Box<str>,
+    pub api_version: Arc<str>,
     /// The owner's kind.
-    pub kind: Box<str>,
+    pub kind: Arc<str>,
     /// The owner's name.
     pub name: Box<str>,
     /// The owner's UID.
@@ -22,11 +25,13 @@ pub struct OwnerRef {
     pub block_owner_deletion: bool,
 }
 
-impl From<&Owner<'_>> for OwnerRef {
-    fn from(owner: &Owner<'_>) -> Self {
+impl OwnerRef {
+    /// Owners are of a few kinds: their names are stored once.
+    pub(super) fn of(owner: &Owner<'_>, kinds: &mut Pool<str>) -> Self {
+        let mut shared = |text: &str| kinds.get(text, |known| known == text, || Arc::from(text));
         Self {
-            api_version: (&*owner.api_version).into(),
-            kind: (&*owner.kind).into(),
+            api_version: shared(&owner.api_version),
+            kind: shared(&owner.kind),
             name: (&*owner.name).into(),
             uid: (&*owner.uid).into(),
             controller: owner.controller,

@@ -1,6 +1,7 @@
 //! Shared values, found by the hash of what they are made from.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
@@ -13,20 +14,15 @@ const FEW: usize = 64;
 pub(super) struct Pool<T: ?Sized> {
     /// From outside come keys that somebody may choose: the hash is seeded, and never shown.
     hasher: RandomState,
-    values: HashMap<u64, Bucket<T>, RandomState>,
-    len: usize,
+    values: HashMap<u64, Arc<T>, RandomState>,
+    /// Nearly always none: those whose hash of 64 bits another value had before them.
+    more: Vec<(u64, Arc<T>)>,
     sweep_at: usize,
-}
-
-/// Nearly always one; more only where two hashes of 64 bits are the same.
-struct Bucket<T: ?Sized> {
-    first: Arc<T>,
-    more: Vec<Arc<T>>,
 }
 
 impl<T: ?Sized> Default for Pool<T> {
     fn default() -> Self {
-        Self { hasher: RandomState::default(), values: HashMap::default(), len: 0, sweep_at: FEW }
+        Self { hasher: RandomState::default(), values: HashMap::default(), more: Vec::new(), sweep_at: FEW }
     }
 }
 
@@ -44,52 +40,34 @@ impl<T: ?Sized> Pool<T> {
 
     /// How many values are held, alive or not yet swept.
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.values.len() + self.more.len()
     }
 
     fn get_hashed(&mut self, hash: u64, is: impl Fn(&T) -> bool, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
-        if let Some(known) = self.values.get(&hash).and_then(|bucket| bucket.all().find(|known| is(known))) {
+        let more = self.more.iter().filter(|(other, _)| *other == hash).map(|(_, value)| value);
+        if let Some(known) = self.values.get(&hash).into_iter().chain(more).find(|known| is(known)) {
             return Arc::clone(known);
         }
-        if self.len >= self.sweep_at {
+        if self.len() >= self.sweep_at {
             self.sweep();
         }
         let value = make();
-        match self.values.get_mut(&hash) {
-            Some(bucket) => bucket.more.push(Arc::clone(&value)),
-            None => {
-                self.values.insert(hash, Bucket { first: Arc::clone(&value), more: Vec::new() });
+        match self.values.entry(hash) {
+            Entry::Vacant(place) => {
+                place.insert(Arc::clone(&value));
             }
+            Entry::Occupied(_) => self.more.push((hash, Arc::clone(&value))),
         }
-        self.len += 1;
         value
     }
 
     /// Lets go what only the pool holds. No other thread can begin to hold such a value meanwhile: it would have to
     /// come through the pool, and that is lent to us alone.
     fn sweep(&mut self) {
-        self.values.retain(|_, bucket| {
-            bucket.more.retain(|value| Arc::strong_count(value) > 1);
-            if Arc::strong_count(&bucket.first) > 1 {
-                return true;
-            }
-            match bucket.more.pop() {
-                Some(other) => {
-                    bucket.first = other;
-                    true
-                }
-                None => false,
-            }
-        });
-        self.len = self.values.values().map(|bucket| 1 + bucket.more.len()).sum();
-        self.sweep_at = (self.len * 2).max(FEW);
+        self.values.retain(|_, value| Arc::strong_count(value) > 1);
+        self.more.retain(|(_, value)| Arc::strong_count(value) > 1);
+        self.sweep_at = (self.len() * 2).max(FEW);
         self.values.shrink_to(self.sweep_at);
-    }
-}
-
-impl<T: ?Sized> Bucket<T> {
-    fn all(&self) -> impl Iterator<Item = &Arc<T>> {
-        std::iter::once(&self.first).chain(&self.more)
     }
 }
 

@@ -25,6 +25,10 @@ fn owner<'a>(name: &'a str, uid: &'a str) -> Owner<'a> {
     }
 }
 
+fn owned(owner: &Owner<'_>) -> OwnerRef {
+    Interners::default().owners(std::slice::from_ref(owner))[0].clone()
+}
+
 #[test]
 fn equal_namespaces_are_one() {
     let mut interners = Interners::default();
@@ -110,11 +114,12 @@ fn equal_owner_lists_are_one_and_order_counts() {
     assert!(interners.owners(&[]).is_empty());
     assert_eq!(interners.stats().owners, 4);
     assert_eq!(a[0], one);
+    assert!(Arc::ptr_eq(&a[0].kind, &a[1].kind), "kinds are stored once");
 }
 
 #[test]
 fn every_field_of_an_owner_tells_it_apart() {
-    let known = OwnerRef::from(&owner("web", "u-1"));
+    let known = owned(&owner("web", "u-1"));
     assert_eq!(known, owner("web", "u-1"));
     let with = |change: fn(&mut Owner<'_>)| {
         let mut other = owner("web", "u-1");
@@ -130,7 +135,7 @@ fn every_field_of_an_owner_tells_it_apart() {
         with(|owner| owner.block_owner_deletion = true),
     ] {
         assert_ne!(known, other);
-        assert_ne!(known, OwnerRef::from(&other));
+        assert_ne!(known, owned(&other));
     }
 }
 

@@ -1,11 +1,17 @@
-//! What unpacking needs for the moment: a buffer and a decoder, kept per thread.
+//! What unpacking needs for the moment: a buffer, a decoder, the base that was read last; kept per thread.
 //!
 //! Buffers are taken and given back, so that unpacking inside of unpacking works. A buffer that grew large is not
 //! kept: one huge object must not hold memory in every thread that ever read it.
+//!
+//! Objects of one template stand side by side, and whoever reads one reads the next one, too: their base is unpacked once.
 
 use std::cell::RefCell;
+use std::sync::{Arc, Weak};
 
 use zstd::zstd_safe::DCtx;
+
+use super::UnpackError;
+use super::dictionary::Frame;
 
 /// Most objects are far smaller; the largest that a server takes are some megabytes.
 const KEEP_CAPACITY: usize = 256 * 1024;
@@ -16,6 +22,14 @@ const KEEP_BUFFERS: usize = 4;
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static DECODER: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+    static BASE: RefCell<Option<Base>> = const { RefCell::new(None) };
+}
+
+/// A base, unpacked.
+struct Base {
+    /// It does not keep the frame alive, but no other one gets its address.
+    frame: Weak<Frame>,
+    plain: Vec<u8>,
 }
 
 /// Calls with an empty buffer.
@@ -40,6 +54,25 @@ fn give_back(mut buffer: Vec<u8>) {
             buffers.push(buffer);
         }
     });
+}
+
+/// Calls with the plain bytes of a base.
+pub(super) fn with_base<R>(frame: &Arc<Frame>, f: impl FnOnce(&[u8]) -> R) -> Result<R, UnpackError> {
+    let last = BASE.try_with(|base| base.borrow_mut().take()).ok().flatten();
+    let base = match last {
+        Some(base) if base.frame.as_ptr() == Arc::as_ptr(frame) => base,
+        other => {
+            let mut plain = other.map(|base| base.plain).unwrap_or_default();
+            plain.clear();
+            frame.decode(&mut plain)?;
+            Base { frame: Arc::downgrade(frame), plain }
+        }
+    };
+    let result = f(&base.plain);
+    if base.plain.capacity() <= KEEP_CAPACITY {
+        let _ = BASE.try_with(|kept| *kept.borrow_mut() = Some(base));
+    }
+    Ok(result)
 }
 
 /// Calls with a decoder; `None` if there is no memory for one.

@@ -196,6 +196,37 @@ fn objects_can_be_read_inside_of_each_other() {
 }
 
 #[test]
+fn objects_of_several_templates_can_be_read_inside_of_each_other_and_in_any_order() {
+    let (mut packer, _) = packer("pod", 1_000);
+    let mut kept = Vec::new();
+    for (template, number) in (2_000..2_004).flat_map(|template| (0..4).map(move |number| (template, number)))
+    {
+        let plain = replica(template, number);
+        kept.push((packer.pack(&plain), plain));
+    }
+    assert!(packer.stats().kin >= 8, "{:?}", packer.stats());
+    for (one, plain_one) in &kept {
+        for (two, plain_two) in kept.iter().rev() {
+            let both = one.unpack(|a| two.unpack(|b| a == *plain_one && b == *plain_two).unwrap()).unwrap();
+            assert!(both);
+        }
+    }
+}
+
+#[test]
+fn a_base_that_is_gone_is_not_taken_for_the_next_one() {
+    let (mut packer, _) = packer("pod", 1_000);
+    for template in 2_000..2_100 {
+        // Bases come and go, and may get the same place in memory.
+        let plains = [replica(template, 1), replica(template, 2)];
+        let packed = plains.each_ref().map(|plain| packer.pack(plain));
+        for (packed, expected) in packed.iter().zip(&plains) {
+            assert_eq!(plain(packed), *expected);
+        }
+    }
+}
+
+#[test]
 fn a_reader_that_panics_harms_no_later_one() {
     let (_, packed) = packer("pod", 600);
     let read = || packed[400].unpack(|_| panic!("the reader's own"));
