@@ -30,8 +30,8 @@ type contestant struct {
 	count func() int
 	// What its handler has seen since.
 	seen *seen
-	// How it is read; nil where reads are not measured.
-	reads *reads
+	// How it is read; nil where reads are not measured. Made when it is wanted: until then, nothing is kept for it.
+	reads func() *reads
 }
 
 func main() {
@@ -104,9 +104,9 @@ func obey(start time.Time, contestant *contestant, command []string) error {
 			return fmt.Errorf("this contestant's reads are not measured")
 		}
 		if word == "readers" {
-			return printed(contestant.reads.measureWith(int(argument)))
+			return printed(contestant.reads().measureWith(int(argument)))
 		}
-		return printed(contestant.reads.measure())
+		return printed(contestant.reads().measure())
 	default:
 		return fmt.Errorf("no such command: %q", command)
 	}

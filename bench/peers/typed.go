@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
@@ -55,7 +56,14 @@ func typed(config *rest.Config) (*contestant, error) {
 		return nil, fmt.Errorf("the pods do not get in sync")
 	}
 	indexer := informer.GetIndexer()
-	reads := &reads{
+	count := func() int { return len(indexer.ListKeys()) }
+	reads := func() *reads { return typedReads(indexer, lister) }
+	return &contestant{objects: count(), count: count, seen: seen, reads: reads}, nil
+}
+
+// Reads that look into typed pods.
+func typedReads(indexer cache.Indexer, lister listers.PodLister) *reads {
+	return &reads{
 		keys:   slices.Sorted(slices.Values(indexer.ListKeys())),
 		values: slices.Sorted(slices.Values(indexer.ListIndexFuncValues(byNode))),
 		get: func(key string) int {
@@ -110,8 +118,6 @@ func typed(config *rest.Config) (*contestant, error) {
 			return found
 		},
 	}
-	count := func() int { return len(indexer.ListKeys()) }
-	return &contestant{objects: len(reads.keys), count: count, seen: seen, reads: reads}, nil
 }
 
 // The values that a label has, in their order.

@@ -38,8 +38,8 @@ pub struct Contestant {
     pub count: Box<dyn Fn() -> usize>,
     /// What its handlers see.
     pub seen: Arc<Seen>,
-    /// How it is read; none where reads are not measured.
-    pub reads: Option<Reads>,
+    /// How it is read; none where reads are not measured. Made when it is wanted: until then, nothing is kept for it.
+    pub reads: Option<Box<dyn Fn() -> Result<Reads>>>,
 }
 
 impl Contestant {
@@ -88,8 +88,8 @@ impl Contestant {
         Ok(())
     }
 
-    fn reads(&self) -> Result<&Reads> {
-        self.reads.as_ref().context("this contestant's reads are not measured")
+    fn reads(&self) -> Result<Reads> {
+        self.reads.as_ref().context("this contestant's reads are not measured")?()
     }
 
     fn usage(&self, start: Instant) -> Result<Usage> {

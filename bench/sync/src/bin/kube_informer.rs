@@ -100,13 +100,19 @@ async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
     informer.add_index(Index::pointer(NODE)?)?;
     let whole = |pod: &Object<Pod>| pod.view().map_or(0, |pod| pods::parts(&pod));
     let seen = synced(&factory, &informer, handlers, whole).await?;
+    let (objects, count) = (informer.snapshot().len(), informer.clone());
+    let reads = Box::new(move || typed_reads(&informer));
+    Ok(Contestant { objects, count: Box::new(move || count.snapshot().len()), seen, reads: Some(reads) })
+}
+
+/// Reads that look into typed pods.
+fn typed_reads(informer: &Informer<Pod>) -> Result<Reads> {
     let snapshot = informer.snapshot();
     let [one, some, labelled, all, whole] = [(); 5].map(|()| informer.clone());
-    let count = informer.clone();
-    let reads = Reads {
+    Ok(Reads {
         keys: snapshot.list().iter().map(|pod| format!("{}/{}", pod.namespace(), pod.name())).collect(),
         values: snapshot.index_values(NODE)?.map(|(node, _)| node.to_string()).collect(),
-        labels: values_of_label(&informer, "app"),
+        labels: values_of_label(informer, "app"),
         get: Box::new(move |key| {
             let (namespace, name) = key.split_once('/').unwrap_or_default();
             one.get(namespace, name).map_or(0, |pod| containers(&pod))
@@ -117,9 +123,7 @@ async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
         list: Box::new(move |()| all.list().each().map(looked).sum()),
         labelled: Box::new(move |app| names_with(&labelled, &format!("app={app}"))),
         snapshot: Box::new(move |()| whole.snapshot().len()),
-    };
-    let count = Box::new(move || count.snapshot().len());
-    Ok(Contestant { objects: snapshot.len(), count, seen, reads: Some(reads) })
+    })
 }
 
 async fn dynamic(handlers: usize, reads: bool) -> Result<Contestant> {
@@ -139,8 +143,9 @@ async fn dynamic(handlers: usize, reads: bool) -> Result<Contestant> {
         informer.add_index(Index::label("site"))?;
     }
     let seen = synced(&factory, &informer, handlers, whole).await?;
-    let reads = if reads { Some(metadata_reads(&informer)?) } else { None };
     let (objects, count) = (informer.snapshot().len(), informer.clone());
+    let made: Box<dyn Fn() -> Result<Reads>> = Box::new(move || metadata_reads(&informer));
+    let reads = reads.then_some(made);
     Ok(Contestant { objects, count: Box::new(move || count.snapshot().len()), seen, reads })
 }
 
