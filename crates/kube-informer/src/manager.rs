@@ -198,7 +198,10 @@ impl Manager {
     /// Where the object cannot be watched, or is not there, or that is not known in time; where it is stopped meanwhile.
     pub async fn add(&self, request: RequestWatch) -> Result<Watch, AddError> {
         let added = self.inner.add(&request).await;
-        self.inner.adds.count(&added);
+        // What is begun is counted where that is known: of several that add it, one has begun it.
+        if let Err(error) = &added {
+            self.inner.adds.count(Some(error));
+        }
         added.map(|entry| Watch::new(Arc::clone(&self.inner), entry))
     }
 

@@ -108,6 +108,7 @@ impl Inner {
             return false;
         }
         if entry.turn(&Life::Adding, Life::Ready) {
+            self.adds.count(None);
             tracing::debug!(manager = %self.name(), watch = %entry.key, "watched");
             self.queue_up(entry);
         }

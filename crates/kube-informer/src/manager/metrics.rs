@@ -29,7 +29,7 @@ use crate::workqueue;
 ///
 /// | metric, with the label `manager` | |
 /// |---|---|
-/// | `kube_informer_manager_adds_total` | watches that were asked for, by `result`: `success`, or why not |
+/// | `kube_informer_manager_adds_total` | watches that were begun, by `result`: `success`, or why not; what is added once more is not counted |
 /// | `kube_informer_manager_set_aside` | calls of handlers that take longer than a moment |
 ///
 /// Those of the queue of calls are in [`workqueue::Metrics`]; their `name` is the manager's.
@@ -98,7 +98,7 @@ pub(super) struct Series {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManagerStats {
-    /// Watches that were asked for, by result: `success`, or why not in one word.
+    /// Watches that were begun, by result: `success`, or why not in one word. What is added once more is not counted.
     pub adds: BTreeMap<&'static str, u64>,
     /// Informers that were begun anew.
     pub restarts: u64,
@@ -119,8 +119,8 @@ impl Series {
 pub(super) struct Adds(Mutex<BTreeMap<&'static str, Counter>>);
 
 impl Adds {
-    pub(super) fn count<T>(&self, outcome: &Result<T, AddError>) {
-        let result = outcome.as_ref().err().map_or("success", AddError::as_str);
+    pub(super) fn count(&self, failed: Option<&AddError>) {
+        let result = failed.map_or("success", AddError::as_str);
         locked(&self.0).entry(result).or_default().inc();
     }
 }
@@ -244,7 +244,7 @@ impl Collector for Metrics {
         )?;
         let mut adds = encoder.encode_descriptor(
             "kube_informer_manager_adds",
-            "Watches that were asked for, by result",
+            "Watches that were begun, by result",
             None,
             MetricType::Counter,
         )?;

@@ -29,9 +29,13 @@ const A_WHILE: Duration = Duration::from_secs(100);
 
 /// A manager whose informers nobody starts.
 fn manager() -> Manager {
+    as_it_is_made().resync(Duration::ZERO)
+}
+
+/// The same, with nothing said of how it is to be.
+fn as_it_is_made() -> Manager {
     let config = Config::new("http://127.0.0.1:9".parse().unwrap());
-    let manager = Manager::new(&Factory::new(Client::try_from(config).unwrap()));
-    manager.resync(Duration::ZERO)
+    Manager::new(&Factory::new(Client::try_from(config).unwrap()))
 }
 
 impl Manager {

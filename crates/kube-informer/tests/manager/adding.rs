@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use futures_util::FutureExt as _;
 use kube_informer::manager::{AddError, RequestWatch, WatchState};
 use kube_informer::resource::Resource;
 use kube_informer_testbed::eventually::eventually;
@@ -10,11 +11,12 @@ use kube_informer_testbed::on_both;
 use kube_informer_testbed::proxy::Match;
 use serde_json::json;
 
-use crate::harness::{Place, SOON, Told, config_maps};
+use crate::harness::{Place, SOON, Told, config_maps, unstarted};
 
 on_both! {
     promise_20_an_add_that_failed_leaves_nothing_and_works_when_it_is_tried_again,
     promise_20_adds_of_one_key_at_the_same_time_are_one_watch,
+    what_is_added_before_the_start_is_watched_when_it_starts,
     promise_20_an_add_that_cannot_sync_ends_at_its_deadline_and_holds_up_no_other,
     a_target_that_comes_later_is_told_when_it_comes,
     a_resource_that_is_not_served_is_said_and_one_that_comes_later_is_picked_up,
@@ -45,6 +47,33 @@ async fn promise_20_an_add_that_failed_leaves_nothing_and_works_when_it_is_tried
     Ok(())
 }
 
+async fn what_is_added_before_the_start_is_watched_when_it_starts(place: Place) -> Result<()> {
+    place.make("one", "1").await?;
+    let manager = unstarted(&place.factory().await?);
+    let (watch, told) = Told::of(place.watch("one"));
+    let mut add = Box::pin(manager.add(watch));
+    assert!((&mut add).now_or_never().is_none());
+    assert_eq!(manager.list()[0].state, WatchState::Starting);
+    // Another one, which has started, has asked what there is meanwhile.
+    let other = place.manager().await?;
+    other.add(place.watch("one")).await?;
+    assert!((&mut add).now_or_never().is_none(), "nobody asks for it before the start");
+    place.watches(1).await;
+    manager.start();
+    let watch = add.await?;
+    assert_eq!(watch.state(), WatchState::Live);
+    told.knows(Some("1")).await;
+    place.change("one", "2").await?;
+    told.knows(Some("2")).await;
+    // Once is enough.
+    manager.start();
+    place.watches(2).await;
+    other.shutdown(SOON).await;
+    manager.shutdown(SOON).await;
+    place.watches(0).await;
+    Ok(())
+}
+
 async fn promise_20_adds_of_one_key_at_the_same_time_are_one_watch(place: Place) -> Result<()> {
     place.make("one", "1").await?;
     let manager = place.manager().await?;
@@ -53,6 +82,7 @@ async fn promise_20_adds_of_one_key_at_the_same_time_are_one_watch(place: Place)
         assert_eq!(watch?.state(), WatchState::Live);
     }
     assert_eq!(manager.list().len(), 1);
+    assert_eq!(manager.stats().adds, [("success", 1)].into(), "one was begun");
     place.watches(1).await;
     let stops = (0..50).map(|_| manager.stop_for_owner(place.owner("one")));
     let stopped: usize = futures_util::future::join_all(stops).await.into_iter().sum();

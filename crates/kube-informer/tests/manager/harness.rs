@@ -112,13 +112,18 @@ pub(crate) fn short() -> Timings {
 }
 
 pub(crate) fn quick(factory: &Factory) -> Manager {
-    let manager = Manager::new(factory)
+    let manager = unstarted(factory);
+    manager.start();
+    manager
+}
+
+/// The same, not started.
+pub(crate) fn unstarted(factory: &Factory) -> Manager {
+    Manager::new(factory)
         .health_check(Duration::from_millis(50))
         .grace(Duration::from_millis(300))
         .restarts(Duration::from_millis(20), Duration::from_millis(200))
-        .sync_deadline(SOON);
-    manager.start();
-    manager
+        .sync_deadline(SOON)
 }
 
 pub(crate) fn config_maps() -> Resource {

@@ -20,6 +20,7 @@ async fn promise_20_adds_at_the_same_time_are_one_watch_and_both_get_it() {
     let again = manager.add(pod("a")).now_or_never().unwrap().unwrap();
     assert_eq!(again.get().unwrap().version(), one.get().unwrap().version());
     assert_eq!(manager.list().len(), 1);
+    assert_eq!(manager.stats().adds, [("success", 1)].into(), "one was begun");
     assert_eq!(manager.scopes(), ["d/a"]);
     other.nothing().await;
     assert!(manager.stop(one.key()).await);

@@ -154,6 +154,41 @@ async fn everything_is_said_again_after_the_resync_period_and_marked() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn everything_is_said_again_every_five_minutes_unless_said_otherwise() {
+    let manager = as_it_is_made().started();
+    let (_, mut told, _hand) = watched(&manager, "a", async |_| Ok(())).await;
+    assert_eq!(told.next().await, "+a@1!");
+    let before = Instant::now();
+    assert_eq!(told.next().await, "=a@1");
+    let seconds = before.elapsed().as_secs();
+    assert!((290..310).contains(&seconds), "{seconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_watch_is_as_old_as_it_is_long_since_it_was_added() {
+    let manager = manager().started();
+    let began = jiff::Timestamp::now();
+    let (_, _a, hand) = watched(&manager, "a", async |_| Ok(())).await;
+    let between = Duration::from_secs(90);
+    tokio::time::advance(between).await;
+    let (_, _b, _other) = watched(&manager, "b", async |_| Ok(())).await;
+    let ages = || manager.list().iter().map(|watch| watch.age).collect::<Vec<_>>();
+    let before = ages();
+    assert!(before[1] < Duration::from_secs(1), "{before:?}");
+    assert!((between..between + Duration::from_secs(1)).contains(&before[0]), "{before:?}");
+    // Whatever happens to it, it is the same.
+    manager.inner.factory.stop(&hand.informer(), AGES).await;
+    drop(hand);
+    manager.one("a").await.list(&[("a", 20)], 20);
+    tokio::time::advance(between).await;
+    let after = ages();
+    assert!(after[0] >= before[0] + between && after[1] >= before[1] + between, "{before:?} {after:?}");
+    // Of the wall's clock, which nobody stops here.
+    let since: Vec<_> = manager.list().iter().map(|watch| watch.since).collect();
+    assert!(since.is_sorted() && since[0] >= began && since[1] <= jiff::Timestamp::now(), "{since:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_call_is_begun_or_goes_on_after_a_stop_whenever_it_comes() {
     let manager = manager().started();

@@ -190,6 +190,26 @@ async fn what_is_stuck_begins_anew_later_each_time_and_one_never_waits_for_anoth
 }
 
 #[tokio::test(start_paused = true)]
+async fn health_is_looked_at_every_five_seconds_unless_said_otherwise() {
+    let often = |manager: Manager, seconds: u64| async move {
+        let at_once = Duration::from_millis(1);
+        let manager = manager.grace(at_once).restarts(at_once, at_once).started();
+        let (_watch, _told, hand) = add(&manager, "a").await;
+        hand.fail(status(500));
+        drop(hand);
+        manager.one("a").await.fail(status(500));
+        // It is looked at when it begins, and it failed a moment after that.
+        let before = Instant::now();
+        drop(manager.one("a").await);
+        let waited = before.elapsed();
+        let about = Duration::from_secs(seconds);
+        assert!(waited > about * 9 / 10 && waited < about * 11 / 10, "{waited:?} of {about:?}");
+    };
+    often(as_it_is_made(), 5).await;
+    often(as_it_is_made().health_check(Duration::from_secs(20)), 20).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_new_informer_would_not_help_is_not_begun_anew() {
     let manager = manager().started();
     let (_, mut a, hand) = add(&manager, "a").await;
