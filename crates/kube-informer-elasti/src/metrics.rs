@@ -6,16 +6,16 @@
 //! | `elasti_operator_CRD_update_counter` | `mode`, `error` | reconciles of ElastiServices that are there, by the mode that they had |
 //! | `elasti_operator_CRD_finalizer_counter` | `error` | reconciles of those that go |
 //! | `elasti_operator_mode` | `crd_name`, `namespace` | 1 where the resolver answers, 0 where the pods do |
-//! | `elasti_operator_informer_count` | `informer_name` | targets that are watched, by resource: `deployments.apps` |
-//! | `elasti_operator_informer_counter` | `action`, `error` | watches of targets and Services that were asked for (`add`), and informers that were begun anew (`restart`) |
+//! | `elasti_operator_informer_count` | `informer_name` | targets and Services that are watched, by resource: `deployments.apps` |
+//! | `elasti_operator_informer_counter` | `action`, `error` | watches of targets and Services that were begun (`add`), and informers that were begun anew (`restart`) |
 //! | `elasti_operator_informer_handler_counter` | `error` | changes of targets that were handed on |
 //! | `elasti_operator_scale_counter` | `error` | calls of the resolver, by what became of them |
-//! | `elasti_operator_wake_joined` | | of these, those that found their service being woken |
+//! | `elasti_operator_wake_joined_total` | | of these, those that found their service being woken |
 //!
 //! Labels have few values, which are known here: `error` is `success` or a reason of one word. KubeElasti writes the
 //! error's text there, and names of ElastiServices and of objects; here these are in the logs. `elasti_operator_mode` and
-//! `elasti_operator_informer_count` are read when they are asked for, so they have what there is. The names of KubeElasti's counters do not end in `_total`: in OpenMetrics they are
-//! of no known type, which changes nothing for those who read them.
+//! `elasti_operator_informer_count` are read when they are asked for, so they have what there is. The names of KubeElasti's
+//! counters do not end in `_total`: in OpenMetrics they are of no known type, which changes nothing for those who read them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -196,7 +196,7 @@ impl Collector for Watches {
             let dot = if group.is_empty() { "" } else { "." };
             *counts.entry(format!("{resource_type}{dot}{group}")).or_default() += 1;
         }
-        let help = "Targets that are watched, by resource";
+        let help = "Targets and Services that are watched, by resource";
         let mut watches =
             encoder.encode_descriptor("elasti_operator_informer_count", help, None, MetricType::Gauge)?;
         for (informer_name, count) in counts {
@@ -209,7 +209,7 @@ impl Collector for Watches {
 /// What a manager did, under the names of counters that KubeElasti has.
 fn done(stats: &ManagerStats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let name = "elasti_operator_informer_counter";
-    let help = "Watches that were asked for, and informers that were begun anew";
+    let help = "Watches that were begun, and informers that were begun anew";
     let mut informers = encoder.encode_descriptor(name, help, None, Plain::TYPE)?;
     let adds = stats.adds.iter().map(|(&error, &count)| (ActionLabels { action: "add", error }, count));
     let restarts = (ActionLabels { action: "restart", error: SUCCESS }, stats.restarts);

@@ -5,20 +5,23 @@
 //! - **No request is lost by a switch.** A service is redirected to the resolver *before* its target is put to sleep
 //!   ([`put_to_sleep`](Operator::put_to_sleep)), and stays redirected until its own slices have a ready endpoint. Slices to
 //!   the resolver and slices of the pods stand beside each other meanwhile: whoever routes by them finds either.
-//! - **Mode follows the pods.** Requests go to the pods (`serve`) where the target is ready, and the Service leads to ready
-//!   endpoints of its own: a redirect ends for each port and each address family by itself, when a pod answers there. Otherwise
-//!   requests go to the resolver (`proxy`). Whatever is there at the beginning, after a restart, or
-//!   after an operator before this one: it is looked at, and brought to that.
-//! - **Nothing is left behind.** What was made for a Service that the spec no longer names is deleted; a target that the
-//!   spec no longer names, and that sleeps, is woken when the new one is known. When an ElastiService is deleted, its target
-//!   is woken, and the redirect stays until the pods answer, or [too long](OperatorSettings::restore_deadline); then, when
-//!   requests that were kept had their [time](OperatorSettings::linger), all that was made for it is deleted. The objects are
-//!   owned by it in any case.
+//! - **Mode follows the pods.** Requests go to the pods (`serve`) where the target is ready, and the Service leads to
+//!   ready endpoints of its own: a redirect ends for each port and each address family by itself, when a pod answers
+//!   there, or none [for a while](OperatorSettings::endpoints_patience) though others are answered. Otherwise requests
+//!   go to the resolver (`proxy`). Whatever is there at the beginning, after a restart, or after an operator before this
+//!   one: it is looked at, and brought to that.
+//! - **Nothing is left behind.** What was made for a Service that the spec no longer names is deleted, after what sleeps
+//!   behind it was woken and answers, or that took [too long](OperatorSettings::restore_deadline); a target that the
+//!   spec no longer names, and that sleeps, is woken when the new one is known. When an ElastiService is deleted, its
+//!   target is woken, and the redirect stays until the pods answer, or [too long](OperatorSettings::restore_deadline);
+//!   then, when requests that were kept had their [time](OperatorSettings::linger), all that was made for it is deleted.
+//!   The objects are owned by it in any case.
 //! - **What cannot be done is said,** in conditions and events of that ElastiService, with what to do. Others go on. Nothing
 //!   is written where nothing differs, and no status says what was not done. `Ready` says whether all is done;
 //!   `TargetFound`, `ServiceFound` and `Redirected` what is; `NotActedOn` what is asked for and not done by this version.
 //! - **Two ElastiServices on one Service:** the older one acts. The other one says so, and takes over when it goes.
-//! - **Waking** never scales down, and never to zero. It goes before putting to sleep, in whichever process.
+//! - **Waking** never scales down, and never to zero. It goes before putting to sleep, in whichever process, as far as it can
+//!   be written into the status there.
 //! - **Whoever ends in the middle** leaves nothing asleep for good: what was put to sleep and does not belong to its
 //!   ElastiService any more is woken by whoever comes next.
 //!
@@ -31,7 +34,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -39,6 +42,7 @@ use kube_informer::controller::predicate::Predicate;
 use kube_informer::controller::{Controller, Keys, Request};
 use kube_informer::factory::Factory;
 use kube_informer::informer::{Informer, Scope};
+use kube_informer::leader::Leadership;
 use kube_informer::manager::{KeyParams, Manager, Owner};
 use kube_informer::object::Object;
 use kube_informer::runner::Runner;
@@ -80,6 +84,7 @@ use desired::{Resolver, SERVICE_NAME};
 use holds::Holds;
 use patience::Patience;
 use pokes::Pokes;
+use wake::Recent;
 use world::World;
 
 /// Under which name the server remembers who wrote something, and events say who speaks.
@@ -87,6 +92,9 @@ const NAME: &str = "kube-informer-elasti";
 
 /// How long a worker waits until a target and its pods are known.
 const FOLLOW_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long a private Service stays after the redirect has ended, unless said otherwise.
+pub(crate) const LINGER: Duration = Duration::from_secs(10);
 
 /// How an operator is to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,17 +111,22 @@ pub struct OperatorSettings {
     pub scope: Scope,
     /// How many are reconciled at the same time. Eight, unless said otherwise.
     pub workers: usize,
-    /// How long the redirect of an ElastiService that is deleted waits for its pods. A minute, unless said otherwise.
+    /// How long the redirect of an ElastiService that is deleted, or of a Service that is not named any more, waits for its
+    /// pods. A minute, unless said otherwise.
     pub restore_deadline: Duration,
-    /// How long the private Service of an ElastiService that is deleted stays after the redirect has ended: requests that the
-    /// resolver has kept go through it. Ten seconds, unless said otherwise.
+    /// How long the private Service of an ElastiService that is deleted, or of a Service that is not named any more, stays
+    /// after the redirect has ended: requests that the resolver has kept go through it. Ten seconds, unless said otherwise.
     pub linger: Duration,
     /// How long it may take to redirect a service that is to sleep, and then to see its target at zero. Half a minute,
     /// unless said otherwise.
     pub sleep_deadline: Duration,
-    /// How long a ready target may be without an endpoint in its Service until its selector is said to be wrong, and how long
-    /// what is known of a target may be old until that is said. Ten seconds, unless said otherwise.
+    /// How long a ready target may be without an endpoint in its Service until its selector is said to be wrong, or by some
+    /// ports or address families until they are not redirected any more; and how long what is known of a target may be old
+    /// until that is said. Ten seconds, unless said otherwise.
     pub endpoints_patience: Duration,
+    /// How long a request that nobody waits for any more may take to be acted on: so long it is looked whether a sleep that
+    /// was interrupted comes all the same. A minute, as servers take by default, unless said otherwise.
+    pub in_flight: Duration,
     /// When it is tried again where only somebody else can help. Half a minute, unless said otherwise.
     pub retry: Duration,
 }
@@ -135,14 +148,26 @@ struct Inner {
     world: World,
     holds: Holds,
     pokes: Pokes,
+    /// Who leads, where several processes do this.
+    leadership: OnceLock<Leadership>,
+    /// What was answered a moment ago by one that does not reconcile.
+    recent: Recent,
     /// The public Service that is watched for each.
     watched: Mutex<HashMap<Request, KeyParams>>,
     /// ElastiServices that are deleted, whose pods are waited for.
     leaving: Patience,
     /// Those whose redirect has ended, and whose kept requests are on their way.
     lingering: Patience,
+    /// Those that name another Service now, and wait for the pods of the one before.
+    parting: Patience,
+    /// Those whose redirect of the Service before has ended, and whose kept requests are on their way.
+    parted: Patience,
     /// Those whose ready pods have no endpoint yet.
     unanswered: Patience,
+    /// Those whose pods answer by some ways and not by others.
+    half_answered: Patience,
+    /// The same of those that are given back.
+    half_restored: Patience,
     /// Those with a sleep that somebody began, and did not end.
     interrupted: Patience,
 }
@@ -157,9 +182,10 @@ impl OperatorSettings {
             scope: Scope::All,
             workers: 8,
             restore_deadline: Duration::from_secs(60),
-            linger: Duration::from_secs(10),
+            linger: LINGER,
             sleep_deadline: Duration::from_secs(30),
             endpoints_patience: Duration::from_secs(10),
+            in_flight: Duration::from_secs(60),
             retry: Duration::from_secs(30),
         }
     }
@@ -201,10 +227,16 @@ impl Operator {
             settings,
             holds: Holds::default(),
             pokes: Pokes::default(),
+            leadership: OnceLock::new(),
+            recent: Recent::default(),
             watched: Mutex::default(),
             leaving: Patience::default(),
             lingering: Patience::default(),
+            parting: Patience::default(),
+            parted: Patience::default(),
             unanswered: Patience::default(),
+            half_answered: Patience::default(),
+            half_restored: Patience::default(),
             interrupted: Patience::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -230,6 +262,18 @@ impl Operator {
     /// Adds it to a runner.
     pub fn run_under(&self, runner: Runner) -> Runner {
         runner.controller(self.controller(), self.clone())
+    }
+
+    /// Nothing is put to sleep by a process that does not lead, from now on. To be said once, with what the runner is told:
+    /// later calls do nothing.
+    pub fn lead_by(&self, leadership: &Leadership) {
+        // Whoever said so first is believed.
+        drop(self.inner.leadership.set(leadership.clone()));
+    }
+
+    /// Whether this process leads, by the clock; also where nobody else could.
+    fn leads(&self) -> bool {
+        self.inner.leadership.get().is_none_or(Leadership::is_leader)
     }
 
     /// The ElastiServices, as they are now.

@@ -48,6 +48,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use kube_informer::controller::Request;
 use kube_informer::factory::Factory;
+use kube_informer::informer::{CaughtUpError, Written};
 use kube_informer::manager::Manager;
 use kube_informer::resource::Resource;
 use tokio::runtime::Handle;
@@ -253,6 +254,19 @@ impl OpsInformer {
         let state = self.inner.lock();
         let followed = state.owners.get(owner).filter(|followed| followed.reference == *reference)?;
         Some(followed.kind.resource.clone())
+    }
+
+    /// Whether what was written to the target of an ElastiService has been seen, or never will be.
+    pub(crate) async fn has_seen(&self, owner: &Request, written: &Written) -> bool {
+        let informer = self.inner.lock().owners.get(owner).and_then(|followed| followed.watch.informer());
+        // It may begin anew.
+        let Some(informer) = informer else { return false };
+        let is_behind =
+            matches!(informer.caught_up(written, Duration::ZERO).await, Err(CaughtUpError::Deadline { .. }));
+        if !is_behind {
+            self.inner.look(owner);
+        }
+        !is_behind
     }
 
     /// What the server calls a target, whether it is followed or not. What it said is remembered for some minutes.

@@ -108,10 +108,11 @@ impl Running {
         let managers = manager::Metrics::sharing(controllers.queues());
         managers.register(&mut registry);
         let manager = Manager::new(&factory).name("elasti").metrics(&managers);
-        let operator_settings =
+        let mut operator_settings =
             OperatorSettings::new(resolver, settings.resolver_service.clone(), settings.resolver_proxy_port)
                 .scope(settings.scope())
                 .workers(settings.workers);
+        operator_settings.linger = settings.linger;
         let operator = Operator::new(operator_settings, &factory, &manager);
         let metrics = Metrics::default();
         metrics.register(&mut registry);
@@ -128,6 +129,7 @@ impl Running {
         };
         if let Some(leadership) = &leadership {
             runner = runner.when(leadership);
+            operator.lead_by(leadership);
         }
 
         let probes = runner.probes();

@@ -21,6 +21,8 @@ use std::time::Duration;
 use kube_informer::connect::Source;
 use kube_informer::informer::Scope;
 
+use crate::operator::LINGER;
+
 mod address;
 #[cfg(test)]
 mod tests;
@@ -94,6 +96,9 @@ pub struct Settings {
     pub source: Source,
     /// How many ElastiServices are looked after at the same time.
     pub workers: usize,
+    /// How long a private Service stays after the redirect has ended; see
+    /// [`OperatorSettings::linger`](crate::operator::OperatorSettings::linger).
+    pub linger: Duration,
     /// Variables that are set, and that nothing follows from, though somebody may expect it.
     missed: Vec<&'static str>,
     /// Variables that are set and not needed.
@@ -177,6 +182,7 @@ impl Settings {
             probes: Some(Address::everywhere(8081)),
             source: Source::in_cluster_first(),
             workers: 8,
+            linger: LINGER,
             missed: MISSED.into_iter().filter(is_set).collect(),
             needless: NEEDLESS.into_iter().filter(is_set).collect(),
         })

@@ -22,14 +22,16 @@ use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube_informer::resource::Resource;
 
-use crate::api::ScaleTargetRef;
 use crate::{api, names};
 
+mod notes;
 mod ways;
 
-pub(super) use ways::{Way, answered, named_ways, ways, without};
+pub(super) use notes::{
+    MOST_NOTED, is_noted, noted_sleep, noted_targets, sleep_note, target_note, target_notes,
+};
+pub(super) use ways::{Way, answered, named_ways, ways, ways_of, without};
 
 /// The label that says which Service a slice is for.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -252,12 +254,24 @@ pub(super) fn amended_service(there: &Service, wanted: &Service) -> Amended<Serv
         // An address is for life.
         return Amended::Anew;
     }
+    let first = |service: &Service| service.spec.as_ref()?.ip_families.as_ref()?.first().cloned();
+    if let (Some(before), Some(now)) = (first(there), first(wanted))
+        && before != now
+    {
+        // So is the family of the first one.
+        return Amended::Anew;
+    }
     let mut new = there.clone();
     amend_metadata(&mut new.metadata, &wanted.metadata);
     let (spec, wanted) = (new.spec.get_or_insert_default(), wanted.spec.clone().unwrap_or_default());
     spec.selector = wanted.selector;
     spec.ports = wanted.ports;
     spec.type_ = wanted.type_;
+    // A server that says nothing of families knows one.
+    if wanted.ip_families.is_some() && wanted.ip_family_policy.is_some() {
+        spec.ip_families = wanted.ip_families;
+        spec.ip_family_policy = wanted.ip_family_policy;
+    }
     spec.publish_not_ready_addresses = spec.publish_not_ready_addresses.filter(|publish| !publish);
     // What only other types have, where somebody made it one.
     spec.external_name = None;
@@ -368,41 +382,6 @@ pub(super) fn is_free(metadata: &ObjectMeta) -> bool {
         owner.kind == api::KIND
             && owner.api_version.split_once('/').is_some_and(|(group, _)| group == api::GROUP)
     })
-}
-
-/// A target, as it is noted on the private Service.
-pub(super) fn target_note(resource: &Resource, name: &str) -> String {
-    format!("{}/{}/{}/{name}", resource.group, resource.version, resource.plural)
-}
-
-/// Whether a reference names a target that was noted. Where it cannot be told, it does not.
-pub(super) fn is_noted(resource: &Resource, name: &str, reference: &ScaleTargetRef) -> bool {
-    let kind = reference.kind.to_lowercase();
-    let (group, version) = reference.api_version.split_once('/').unwrap_or(("", &reference.api_version));
-    (resource.group.as_str(), resource.version.as_str(), name) == (group, version, reference.name.as_str())
-        && !kind.is_empty()
-        && resource.plural.starts_with(&kind)
-}
-
-/// The target that was noted, if it can be one.
-///
-/// Who may write to one namespace may write a note, and what it says becomes a path that the operator asks for: letters
-/// with a meaning there would lead it to other namespaces.
-pub(super) fn noted_target(note: &str) -> Option<(Resource, String)> {
-    let mut parts = note.splitn(4, '/').map(str::to_owned);
-    let (group, version, plural, name) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_plain = |part: &str| {
-        let fits =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-        part.bytes().all(fits) && !part.starts_with('.') && !part.contains("..")
-    };
-    let is_complete = !version.is_empty() && !plural.is_empty() && !name.is_empty();
-    if !is_complete || ![&group, &version, &plural, &name].into_iter().all(|part| is_plain(part)) {
-        return None;
-    }
-    // Whoever scales it asks by its plural.
-    let kind = plural.clone();
-    Some((Resource { group, version, plural, kind, namespaced: true }, name))
 }
 
 /// What others add to an object that we made stays.

@@ -45,7 +45,7 @@ impl Operator {
         // Of one that cannot be read, only what it owns is known.
         let spec = object.view().map(|elasti| elasti.spec.clone()).ok();
         let wake_to = spec.as_ref().map_or(1, ElastiServiceSpec::wake_to);
-        let unsettled = self.settle(object, spec.as_ref()).await?;
+        let unsettled = self.settle(object, spec.as_ref()).await;
         let spec = spec.filter(|spec| world::problem(spec).is_none());
         let inherited = spec.as_ref().filter(|spec| self.has_heir(object, spec));
         let acted = spec
@@ -78,10 +78,13 @@ impl Operator {
                 self.give_up(context, object, restore::NOT_ANSWERED, words).await;
             }
         }
-        if let Some(again) = unsettled {
-            // What was on its way when a process ended may still send the target to sleep.
-            self.refresh(context, object).await?;
-            return Ok(Action::requeue_after(again));
+        // What was on its way when a process ended may still send the target to sleep.
+        match unsettled {
+            Ok(None) => {}
+            unsettled => {
+                self.refresh(context, object).await?;
+                return unsettled.map(|again| again.map_or_else(Action::done, Action::requeue_after));
+            }
         }
         let removed = self.remove_redirects(object, acted).await?;
         if removed || acted.is_some() || lingering.is_on(request) {
@@ -90,7 +93,7 @@ impl Operator {
                 return Ok(Action::requeue_after(left));
             }
         }
-        world.sweep(object, None, &[]).await?;
+        world.sweep(object, &[], &[]).await?;
         self.forget(request).await;
         if let Some(written) = self.finalizer().remove(object).await? {
             context.wrote(&written);

@@ -6,6 +6,7 @@
 //! A wake goes before a sleep: it is noted on the hold, and whoever holds finds it before and after the scale-down.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube_informer::controller::Request;
@@ -22,8 +23,6 @@ pub(super) struct Holds {
 
 #[derive(Debug)]
 struct Held {
-    /// How often it is held.
-    by: usize,
     redirect: watch::Sender<Redirect>,
     woken: bool,
 }
@@ -59,20 +58,17 @@ pub(super) struct Hold {
 }
 
 impl Holds {
-    /// Holds a service, and has it looked at.
-    pub(super) fn hold(&self, request: &Request, pokes: &Pokes) -> Hold {
-        let redirect = {
-            let mut all = self.lock();
-            let held = all.entry(request.clone()).or_insert_with(|| Held {
-                by: 0,
-                redirect: watch::Sender::default(),
-                woken: false,
-            });
-            held.by += 1;
-            held.redirect.subscribe()
+    /// Holds a service, and has it looked at. `None` where somebody holds it already: what is noted of a sleep is of one.
+    pub(super) fn hold(&self, request: &Request, pokes: &Pokes) -> Option<Hold> {
+        let redirect = match self.lock().entry(request.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => {
+                let held = Held { redirect: watch::Sender::default(), woken: false };
+                free.insert(held).redirect.subscribe()
+            }
         };
         pokes.add(request.clone());
-        Hold { holds: self.clone(), request: request.clone(), pokes: pokes.clone(), redirect }
+        Some(Hold { holds: self.clone(), request: request.clone(), pokes: pokes.clone(), redirect })
     }
 
     /// Whether a service is held.
@@ -87,10 +83,14 @@ impl Holds {
         }
     }
 
-    /// The target was woken meanwhile.
-    pub(super) fn woken(&self, request: &Request) {
-        if let Some(held) = self.lock().get_mut(request) {
-            held.woken = true;
+    /// The target was woken meanwhile. Tells whether somebody holds it.
+    pub(super) fn woken(&self, request: &Request) -> bool {
+        match self.lock().get_mut(request) {
+            Some(held) => {
+                held.woken = true;
+                true
+            }
+            None => false,
         }
     }
 
@@ -122,14 +122,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut all = self.holds.lock();
-        if let Some(held) = all.get_mut(&self.request) {
-            held.by -= 1;
-            if held.by == 0 {
-                all.remove(&self.request);
-            }
-        }
-        drop(all);
+        self.holds.lock().remove(&self.request);
         // The pods decide again.
         self.pokes.add(self.request.clone());
     }
@@ -142,23 +135,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_service_is_held_until_the_last_one_lets_go() {
+    async fn a_service_is_held_by_one_until_it_lets_go() {
         let (holds, pokes) = (Holds::default(), Pokes::default());
         let web = Request::new("shop", "web");
         assert!(!holds.is_held(&web));
-        let mut first = holds.hold(&web, &pokes);
-        let second = holds.hold(&web, &pokes);
-        assert!(first.redirected().now_or_never().is_none());
+        let mut hold = holds.hold(&web, &pokes).unwrap();
+        assert!(holds.hold(&web, &pokes).is_none(), "it is held");
+        assert!(hold.redirected().now_or_never().is_none());
         holds.tell(&web, Redirect::Done(Done::default()));
-        assert!(first.redirected().await.is_ok());
+        assert!(hold.redirected().await.is_ok());
         holds.tell(&web, Redirect::Refused("no resolver".to_owned()));
-        assert_eq!(first.redirected().await.unwrap_err(), "no resolver");
-        drop(first);
-        assert!(holds.is_held(&web) && !second.was_woken());
-        holds.woken(&web);
-        assert!(second.was_woken());
-        drop(second);
-        assert!(!holds.is_held(&web));
-        assert!(!holds.hold(&web, &pokes).was_woken(), "another hold");
+        assert_eq!(hold.redirected().await.unwrap_err(), "no resolver");
+        assert!(holds.is_held(&web) && !hold.was_woken());
+        assert!(holds.woken(&web) && hold.was_woken());
+        drop(hold);
+        assert!(!holds.is_held(&web) && !holds.woken(&web));
+        assert!(!holds.hold(&web, &pokes).unwrap().was_woken(), "another hold");
     }
 }

@@ -5,31 +5,36 @@
 //! note stays, and is found by whoever reconciles next:
 //!
 //! - What was to sleep and belongs to the ElastiService as before is left alone: it is redirected, and woken when it is asked
-//!   for, as always.
+//!   for, as always. Where somebody asked for it since the note was written, it is woken: it may have been awake then.
 //! - What does not belong to it any more, because it was edited or is deleted, is woken. A request may still be on its way, so
-//!   it is looked at again for a while, and only then the note goes. Until then, the ElastiService does not go either.
+//!   it is looked at again for a while, and only then the note goes. Until then, the ElastiService does not go either. Trouble
+//!   that passes is waited for: at a deletion, not for ever.
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube_informer::controller::{BoxError, Request};
 use kube_informer::object::Object;
 
 use super::desired::{self, SLEEPING};
 use super::finalize::LOOK;
-use super::sleep::Captured;
+use super::sleep::{Captured, Wakes};
 use super::{Inner, Operator};
 use crate::api::{ElastiService, ElastiServiceSpec};
 use crate::scale::ScaleError;
 
-/// So long a request that nobody waits for any more may take to be acted on: longer than anybody waits for it.
-const IN_FLIGHT: Duration = Duration::from_secs(15);
-
 impl Operator {
-    /// Notes what is about to sleep.
-    pub(super) async fn note_sleep(&self, captured: &[Captured], target: &str) -> Result<(), String> {
-        let notes = captured
-            .iter()
-            .map(|each| self.inner.world.annotate(&each.elasti, &each.uid, SLEEPING, Some(target)));
+    /// Notes what is about to sleep, and when each of them was woken last.
+    pub(super) async fn note_sleep(
+        &self,
+        captured: &[Captured],
+        wakes: &Wakes,
+        target: &str,
+    ) -> Result<(), String> {
+        let notes = captured.iter().zip(wakes).map(|(each, woken)| async move {
+            let note = desired::sleep_note(target, woken.map_or(0, Timestamp::as_microsecond));
+            self.inner.world.annotate(&each.elasti, &each.uid, SLEEPING, Some(&note)).await
+        });
         futures_util::future::try_join_all(notes).await.map(drop).map_err(|error| error.to_string())
     }
 
@@ -50,7 +55,7 @@ impl Operator {
         object: &Object<ElastiService>,
         spec: Option<&ElastiServiceSpec>,
     ) -> Result<Option<Duration>, BoxError> {
-        let Inner { world, holds, interrupted, scaler, recorder, .. } = &*self.inner;
+        let Inner { world, settings, holds, leaving, interrupted, scaler, recorder, .. } = &*self.inner;
         let request = Request::from(object);
         let Some(note) = object.annotation(SLEEPING)? else {
             interrupted.over(&request);
@@ -60,25 +65,36 @@ impl Operator {
             interrupted.over(&request);
             return Ok(Some(LOOK));
         }
-        let left = interrupted.left(&request, IN_FLIGHT);
-        let belongs = |(resource, name): &(_, String)| {
-            let names = |spec: &ElastiServiceSpec| desired::is_noted(resource, name, &spec.scale_target_ref);
-            object.deletion().is_none() && spec.is_some_and(names)
-        };
-        if let Some((resource, name)) = desired::noted_target(&note).filter(|noted| !belongs(noted)) {
-            let to = spec.map_or(1, ElastiServiceSpec::wake_to);
-            match scaler.wake_if_asleep(&resource, object.namespace(), &name, to).await {
-                Ok(scaled) if scaled.before == 0 => {
-                    let words =
-                        format!("{name} was woken: it was put to sleep when it was not the target any more");
-                    recorder.normal(object, "SuccessToScale", "RestoreTarget", words);
-                }
-                Ok(_) | Err(ScaleError::NotFound { .. }) => {}
-                Err(error) if left.is_some() && error.is_transient() => return Err(error.into()),
-                Err(error) if left.is_some() => tracing::debug!(elasti = %request, %error, "not woken yet"),
-                Err(error) => {
-                    let words = format!("{name} is not the target any more, and may still sleep: {error}");
-                    recorder.warning(object, error.reason(), "RestoreTarget", words);
+        let left = interrupted.left(&request, settings.in_flight);
+        if let Some((resource, name, woken)) = desired::noted_sleep(&note) {
+            let is_deleted = object.deletion().is_some();
+            let belongs = match spec.filter(|_| !is_deleted) {
+                Some(spec) => self.is_target(&resource, &name, &spec.scale_target_ref).await,
+                None => false,
+            };
+            // Whoever asked meanwhile may have found it awake.
+            let was_woken = woken.is_some_and(|woken| woken != last_wake(object));
+            if !belongs || was_woken {
+                let to = spec.map_or(1, ElastiServiceSpec::wake_to);
+                let why = match belongs {
+                    true => "somebody asked for it while it was put to sleep",
+                    false => "it was put to sleep when it was not the target any more",
+                };
+                let may_wait = || !is_deleted || leaving.left(&request, settings.restore_deadline).is_some();
+                match scaler.wake_if_asleep(&resource, object.namespace(), &name, to).await {
+                    Ok(scaled) if scaled.before == 0 => {
+                        let words = format!("{name} was woken: {why}");
+                        recorder.normal(object, "SuccessToScale", "RestoreTarget", words);
+                    }
+                    Ok(_) | Err(ScaleError::NotFound { .. }) => {}
+                    Err(error) if error.is_transient() && may_wait() => return Err(error.into()),
+                    Err(error) if left.is_some() => {
+                        tracing::debug!(elasti = %request, %error, "not woken yet");
+                    }
+                    Err(error) => {
+                        let words = format!("{name} may still sleep, though {why}: {error}");
+                        recorder.warning(object, error.reason(), "RestoreTarget", words);
+                    }
                 }
             }
         }
@@ -93,4 +109,10 @@ impl Operator {
             }
         }
     }
+}
+
+/// When it was woken last, as notes have it.
+fn last_wake(object: &Object<ElastiService>) -> i64 {
+    let last = object.pointer::<Timestamp>("/status/lastScaledUpTime").ok().flatten();
+    last.map_or(0, Timestamp::as_microsecond)
 }

@@ -5,85 +5,215 @@
 //! cannot be done now is tried again. What an older ElastiService takes over stays as it is.
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Service;
 use kube_informer::controller::{Action, Request};
+use kube_informer::resource::Resource;
 
 use super::desired;
 use super::finalize::LOOK;
 use super::reconcile::One;
-use super::report::Report;
+use super::report::{READY, Report};
 use super::restore;
 use super::saying::status_of;
-use super::world::{self, WorldError};
+use super::world::WorldError;
 use super::{Inner, Operator};
 use crate::api::Mode;
 use crate::names;
 use crate::scale::ScaleError;
+
+/// What was made for Services that the spec does not name any more, and stays for now.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The private Services, by name.
+    pub(super) services: Vec<String>,
+    /// The slices to the resolver, by name.
+    pub(super) slices: Vec<String>,
+    /// When it is looked at again.
+    pub(super) again: Option<Duration>,
+}
+
+/// What came of waking what was the target before.
+#[derive(Debug, Default)]
+pub(super) struct Former {
+    /// What is to be noted on the private Service: what may still sleep, and the target.
+    pub(super) notes: Vec<String>,
+    /// Other private Services whose notes are still needed, by name.
+    pub(super) needed: Vec<String>,
+    /// Why something may still sleep.
+    pub(super) trouble: Option<WorldError>,
+}
 
 impl One<'_> {
     /// Nothing can be switched. What leads to the resolver leads to where it is now, all the same; it goes where others
     /// answer; and what was made for a Service that is not named any more is given back.
     pub(super) async fn keep_up(
         &self,
+        public: Option<&Service>,
         is_awake: bool,
         report: &mut Report,
     ) -> Result<Option<Action>, WorldError> {
         let world = &self.inner().world;
         let (namespace, service) = (self.object.namespace(), self.spec().service.as_str());
-        let former = self.operator.given(self.object, Some(service));
-        let mut is_over = false;
-        if !former.targets.is_empty() {
-            match self.operator.give_back(self.object, &former, self.spec().wake_to()).await {
-                Ok(over) => is_over = over,
-                Err(error) => tracing::warn!(elasti = %self.request(), %error, "a former target may sleep"),
-            }
-        }
-        let is_answered = is_awake && world.is_live() && world.is_answered(namespace, service);
-        let resolver = world.resolver();
+        let mut kept = self.part(report).await?;
+        let is_answered = is_awake && world.is_live() && world.is_answered(namespace, service, public);
         for slice in world.slices.list().namespace(namespace).controlled_by(self.object) {
-            let is_current = desired::is_to_resolver(slice.name(), service);
-            if is_current && is_answered || !is_current && is_over {
-                world.remove_cached(&slice).await?;
+            if !desired::is_to_resolver(slice.name(), service) {
                 continue;
             }
-            let Some(known) = world.slice(namespace, slice.name()) else { continue };
-            if let Ok(view) = known.view() {
-                let wanted = desired::refreshed(&view, &resolver);
-                world::wrote(self.context, world.put(Some(&known), &wanted).await?);
+            if is_answered {
+                world.remove_cached(&slice).await?;
+            } else {
+                self.operator.refresh_slice(self.context, &slice).await?;
             }
         }
+        kept.services.push(names::private_service(service));
+        kept.slices.extend(desired::slice_names(service));
+        world.sweep(self.object, &kept.services, &kept.slices).await?;
         let was_proxy = status_of(self.object).mode.as_deref() == Some(Mode::Proxy.as_str());
         if is_answered && was_proxy {
             report.mode = Some(Mode::Serve);
         }
-        let waits = !former.services.is_empty() && !is_over;
-        Ok(waits.then(|| Action::requeue_after(LOOK)))
+        Ok(kept.again.map(Action::requeue_after))
     }
 
-    /// A target that the spec named before, and that sleeps because of us, is woken: nobody else will do it. What the server
-    /// says counts: it may have been put to sleep a moment ago.
-    pub(super) async fn wake_former_target(&self, note: &str) -> Result<(), WorldError> {
-        let Inner { world, scaler, recorder, .. } = self.inner();
-        let namespace = self.object.namespace();
-        for private in world.privates.list().namespace(namespace).controlled_by(self.object) {
-            let Some(former) = private.annotation(desired::TARGET).ok().flatten() else { continue };
-            let Some((resource, name)) = desired::noted_target(&former).filter(|_| former != note) else {
-                continue;
-            };
-            match scaler.wake_if_asleep(&resource, namespace, &name, self.spec().wake_to()).await {
-                Ok(scaled) if scaled.before == 0 => {
-                    let note =
-                        format!("{name} was woken: it is not the target any more, and nobody else would");
-                    recorder.normal(self.object, "SuccessToScale", "RestoreTarget", note);
+    /// Parts with what was made for Services that the spec does not name any more: what sleeps behind them is woken, the
+    /// redirects stay until pods answer or that takes too long, and the private Services a moment longer. What cannot be woken
+    /// for now is not given up. Tells what stays.
+    pub(super) async fn part(&self, report: &mut Report) -> Result<Kept, WorldError> {
+        let Inner { world, ops, settings, parting, parted, half_restored, recorder, .. } = self.inner();
+        let (request, namespace) = (self.request(), self.object.namespace());
+        let service = self.spec().service.as_str();
+        let own = names::private_service(service);
+        let mut slices: Vec<_> =
+            world.slices.list().namespace(namespace).controlled_by(self.object).into_iter().collect();
+        slices.retain(|slice| {
+            !desired::is_to_resolver(slice.name(), service) && world.slice(namespace, slice.name()).is_some()
+        });
+        let privates = world.privates.list().namespace(namespace).controlled_by(self.object);
+        let mut services: Vec<String> =
+            privates.into_iter().map(|private| private.name().to_owned()).collect();
+        services.retain(|name| *name != own);
+        if slices.is_empty() && services.is_empty() {
+            parting.over(request);
+            parted.over(request);
+            return Ok(Kept::default());
+        }
+        if !slices.is_empty() {
+            parted.over(request);
+        }
+        if !parted.is_on(request) {
+            let mut former = self.operator.given(self.object, Some(service));
+            if former.targets.is_empty()
+                && !slices.is_empty()
+                && let Some((resource, name)) = ops.followed(request)
+            {
+                // Somebody took the note away: it is most likely the target that it is now.
+                former.target(resource, name);
+            }
+            let left = parting.left(request, settings.restore_deadline);
+            let again = match self.operator.give_back(self.object, &former, self.spec().wake_to()).await {
+                Ok(true) => None,
+                Ok(false) if left.is_none() => {
+                    let words = restore::too_long(settings.restore_deadline);
+                    recorder.warning(self.object, restore::NOT_ANSWERED, "RestoreTarget", words);
+                    None
                 }
-                Ok(_) | Err(ScaleError::NotFound { .. }) => {}
-                // The note stays until it is done.
-                Err(source) if source.is_transient() => return Err(WorldError::Asleep { name, source }),
-                // It is not ours any more: what cannot be done is said, and nothing waits for it.
+                Ok(false) => left.map(|left| left.min(LOOK)),
+                Err(error) if left.is_none() && !error.is_transient() => {
+                    let words = format!("what was its target may still sleep, and is given up: {error}");
+                    recorder.warning(self.object, error.reason(), "RestoreTarget", words);
+                    None
+                }
                 Err(error) => {
-                    let note = format!("{name} is not the target any more, and may still sleep: {error}");
-                    recorder.warning(self.object, error.reason(), "RestoreTarget", note);
+                    let soon = left.filter(|_| error.is_transient()).map(|left| left.min(LOOK));
+                    if soon.is_none() {
+                        let words = format!(
+                            "what was made for a Service that it named before stays, as its target may sleep: {error}"
+                        );
+                        report.wrong(READY, error.reason(), words);
+                    }
+                    Some(soon.unwrap_or(settings.retry))
                 }
+            };
+            if again.is_some() {
+                for slice in &slices {
+                    self.operator.refresh_slice(self.context, slice).await?;
+                }
+                let slices = slices.iter().map(|slice| slice.name().to_owned()).collect();
+                return Ok(Kept { services, slices, again });
+            }
+            for slice in &slices {
+                world.remove_cached(slice).await?;
+            }
+            parting.over(request);
+            half_restored.over(request);
+        }
+        // What the resolver keeps still goes through the private Services. That they are over is known when they are gone.
+        Ok(match parted.left(request, settings.linger) {
+            Some(left) => Kept { services, slices: Vec::new(), again: Some(left) },
+            None => Kept::default(),
+        })
+    }
+
+    /// Targets that were named before, and that sleep because of us, are woken: nobody else will do it. What the server
+    /// says counts: they may have been put to sleep a moment ago. What fails now is noted still, and tried again.
+    pub(super) async fn wake_former_targets(&self, target: &Resource) -> Former {
+        let Inner { world, recorder, .. } = self.inner();
+        let namespace = self.object.namespace();
+        let own = names::private_service(&self.spec().service);
+        let current = &self.spec().scale_target_ref.name;
+        let mut privates: Vec<_> =
+            world.privates.list().namespace(namespace).controlled_by(self.object).into_iter().collect();
+        if !privates.iter().any(|private| private.name() == own) {
+            // Another ElastiService had the Service before. What is noted there is overwritten, and it may not know.
+            let left = world.privates.get(namespace, &own);
+            privates
+                .extend(left.filter(|left| left.view().is_ok_and(|left| desired::is_free(&left.metadata))));
+        }
+        let mut former = Former::default();
+        for private in &privates {
+            let noted = private.annotation(desired::TARGET).ok().flatten().unwrap_or_default();
+            for (resource, name) in desired::noted_targets(&noted) {
+                // In another version, it is the same.
+                if (&resource.group, &resource.plural, &name) == (&target.group, &target.plural, current) {
+                    continue;
+                }
+                let note = desired::target_note(&resource, &name);
+                let Err(error) = self.wake_former_target(&resource, name).await else { continue };
+                if private.name() == own {
+                    former.notes.push(note);
+                } else {
+                    former.needed.push(private.name().to_owned());
+                }
+                former.trouble = Some(error);
+            }
+        }
+        let too_many = (former.notes.len() + 1).saturating_sub(desired::MOST_NOTED);
+        for note in former.notes.drain(..too_many) {
+            let words = format!("{note} may still sleep, and is given up: too many targets came after it");
+            recorder.warning(self.object, "TooManyTargets", "RestoreTarget", words);
+        }
+        former.notes.push(desired::target_note(target, current));
+        former
+    }
+
+    async fn wake_former_target(&self, resource: &Resource, name: String) -> Result<(), WorldError> {
+        let Inner { scaler, recorder, .. } = self.inner();
+        let namespace = self.object.namespace();
+        match scaler.wake_if_asleep(resource, namespace, &name, self.spec().wake_to()).await {
+            Ok(scaled) if scaled.before == 0 => {
+                let note = format!("{name} was woken: it is not the target any more, and nobody else would");
+                recorder.normal(self.object, "SuccessToScale", "RestoreTarget", note);
+            }
+            Ok(_) | Err(ScaleError::NotFound { .. }) => {}
+            // The note stays until it is done.
+            Err(source) if source.is_transient() => return Err(WorldError::Asleep { name, source }),
+            // It is not ours any more: what cannot be done is said, and nothing waits for it.
+            Err(error) => {
+                let note = format!("{name} is not the target any more, and may still sleep: {error}");
+                recorder.warning(self.object, error.reason(), "RestoreTarget", note);
             }
         }
         Ok(())
@@ -91,18 +221,20 @@ impl One<'_> {
 
     /// Nothing is done for it: what was done is taken back, as at its end. What an older one takes over stays.
     pub(super) async fn let_go(&self, older: Option<&Request>) -> Result<Action, WorldError> {
-        let Inner {
-            world, ops, manager, settings, watched, unanswered, leaving, lingering, recorder, ..
-        } = self.inner();
+        let Inner { world, ops, manager, settings, watched, leaving, lingering, recorder, .. } = self.inner();
         let (request, namespace) = (self.request(), self.object.namespace());
         let kept = older.map(|_| self.spec().service.as_str());
         let mut given = self.operator.given(self.object, kept);
         let heir = older.and_then(|older| world.elastis.get(older.namespace(), older.name()));
         let heir = heir.and_then(|heir| heir.view().ok());
-        if let Some((resource, name)) = ops.followed(request)
-            && heir.is_none_or(|heir| heir.spec.scale_target_ref.name != name)
-        {
-            given.target(resource, name);
+        if let Some((resource, name)) = ops.followed(request) {
+            let is_inherited = match &heir {
+                Some(heir) => self.operator.is_target(&resource, &name, &heir.spec.scale_target_ref).await,
+                None => false,
+            };
+            if !is_inherited {
+                given.target(resource, name);
+            }
         }
         let mut slices: Vec<_> =
             world.slices.list().namespace(namespace).controlled_by(self.object).into_iter().collect();
@@ -141,12 +273,10 @@ impl One<'_> {
         ops.unfollow(request).await;
         watched.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
         manager.stop_for_owner(super::owner(request)).await;
-        unanswered.over(request);
-        let private = kept.map(names::private_service);
+        let privates: Vec<_> = kept.map(names::private_service).into_iter().collect();
         let names = kept.map(desired::slice_names).map(Vec::from).unwrap_or_default();
-        world.sweep(self.object, private.as_deref(), &names).await?;
-        leaving.over(request);
-        lingering.over(request);
+        world.sweep(self.object, &privates, &names).await?;
+        self.inner().wait_no_more(request);
         Ok(Action::done())
     }
 }
@@ -154,15 +284,22 @@ impl One<'_> {
 impl Operator {
     /// It is gone: so is everything that is known of it.
     pub(super) async fn forget(&self, request: &Request) {
-        let Inner { directory, ops, manager, watched, unanswered, leaving, lingering, interrupted, .. } =
-            &*self.inner;
+        let Inner { directory, ops, manager, watched, interrupted, .. } = &*self.inner;
         directory.remove(request);
         ops.unfollow(request).await;
         watched.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
         manager.stop_for_owner(super::owner(request)).await;
-        unanswered.over(request);
-        leaving.over(request);
-        lingering.over(request);
+        self.inner.wait_no_more(request);
         interrupted.over(request);
+    }
+}
+
+impl Inner {
+    /// Nothing is waited for any more, for one for whom nothing is done.
+    fn wait_no_more(&self, request: &Request) {
+        let Self { unanswered, half_answered, half_restored, leaving, lingering, parting, parted, .. } = self;
+        for patience in [unanswered, half_answered, half_restored, leaving, lingering, parting, parted] {
+            patience.over(request);
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::Inner;
 use super::desired;
 use super::reconcile::One;
 use super::report::{Replicas, Report, SERVICE_FOUND, TARGET_FOUND};
-use crate::ops_informer::TargetState;
+use crate::ops_informer::{FollowError, TargetState};
 
 impl One<'_> {
     /// Watches the public Service, and no other one any more.
@@ -96,6 +96,9 @@ impl One<'_> {
         match self.inner().ops.follow(self.request(), &self.elasti).await {
             Ok(resource) => Some(resource),
             Err(error) => {
+                if matches!(error, FollowError::UnknownKind { .. }) {
+                    report.replicas = Replicas::NoTarget;
+                }
                 report.wrong(TARGET_FOUND, error.reason(), error.to_string());
                 None
             }

@@ -21,6 +21,12 @@ impl Patience {
         patience.checked_sub(since.elapsed()).filter(|left| !left.is_zero())
     }
 
+    /// Whether it has been so for long enough. Nothing begins by asking.
+    pub(super) fn is_over(&self, request: &Request, patience: Duration) -> bool {
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.get(request).is_some_and(|since| since.elapsed() >= patience)
+    }
+
     /// Whether it is so.
     pub(super) fn is_on(&self, request: &Request) -> bool {
         self.since.lock().unwrap_or_else(PoisonError::into_inner).contains_key(request)
@@ -45,7 +51,9 @@ mod tests {
         assert_eq!(patience.left(&web, ten), Some(Duration::from_secs(6)));
         tokio::time::advance(Duration::from_secs(6)).await;
         assert_eq!(patience.left(&web, ten), None);
+        assert!(patience.is_over(&web, ten));
         patience.over(&web);
+        assert!(!patience.is_over(&web, ten) && !patience.is_on(&web), "nothing begins by asking");
         assert_eq!(patience.left(&web, ten), Some(ten));
     }
 }

@@ -1,9 +1,11 @@
 //! One look at one ElastiService, and what is missing is done.
 //!
 //! In this order: the finalizer; the claim to its Service; the watches of Service and target; the private Service; the
-//! slices, where requests are redirected, by each port and address family where nobody answers; then what is not wanted any more is deleted; then the status. Each step can fail,
-//! and is tried again with all before it: a step that is done costs nothing.
+//! slices, where requests are redirected, by each port and address family where nobody answers; then what is not wanted any
+//! more is deleted, unless somebody still needs it; then the status. Each step can fail, and is tried again with all before
+//! it: a step that is done costs nothing. A former target that cannot be woken now stands in nobody's way: it is tried again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +15,10 @@ use kube_informer::controller::{Action, BoxError, Context, Reconciler, Request};
 use kube_informer::object::Object;
 use kube_informer::write::Finalizer;
 
-use super::desired::{self, Owner};
+use super::desired::{self, Owner, Way};
+use super::finalize::LOOK;
 use super::holds::{Done, Redirect};
+use super::letting_go::Kept;
 use super::report::{READY, REDIRECTED, Report};
 use super::saying::status_of;
 use super::world::{self, WorldError};
@@ -44,12 +48,20 @@ impl Reconciler<ElastiService> for Operator {
         }
         let mut report = Report::default();
         let view = object.view();
-        let settled = self.settle(&object, view.as_ref().ok().map(|elasti| &elasti.spec)).await;
+        let mut settled = self.settle(&object, view.as_ref().ok().map(|elasti| &elasti.spec)).await;
+        if let Err(error) = &settled
+            && let Some(error) = error.downcast_ref::<WorldError>().filter(|error| error.is_for_people())
+        {
+            report.wrong(READY, error.reason(), error.words());
+            settled = Ok(Some(self.inner.settings.retry));
+        }
+        // What does not stand in the way of the rest, and is tried again.
+        let mut trouble = None;
         let held = self.inner.holds.is_held(request);
         let outcome = match view {
             Ok(elasti) => {
                 let one = One { operator: self, context: &context, object: &object, elasti, held };
-                one.act(&mut report).await
+                one.act(&mut report, &mut trouble).await
             }
             Err(error) => {
                 self.inner.directory.remove(request);
@@ -73,6 +85,10 @@ impl Reconciler<ElastiService> for Operator {
                 }
             }
         };
+        if let Some(error) = trouble {
+            report.wrong(READY, error.reason(), error.words());
+            settled = Err(error.into());
+        }
         if held && (report.is_wrong() || report.mode != Some(Mode::Proxy)) {
             let why = report.first_wrong().unwrap_or_else(|| "nothing can be done for it".to_owned());
             self.inner.holds.tell(request, Redirect::Refused(why));
@@ -127,7 +143,11 @@ impl One<'_> {
     }
 
     /// Does what is missing. `None` where too little is known to do anything, or to say anything.
-    async fn act(&self, report: &mut Report) -> Result<Option<Action>, WorldError> {
+    async fn act(
+        &self,
+        report: &mut Report,
+        trouble: &mut Option<WorldError>,
+    ) -> Result<Option<Action>, WorldError> {
         let Inner { directory, ops, world, settings, leaving, lingering, .. } = self.inner();
         let retry = Action::requeue_after(settings.retry);
         report.not_acted_on(self.spec());
@@ -161,35 +181,54 @@ impl One<'_> {
             directory.set(self.request(), &self.elasti, Some(target));
         }
         let state = ops.state(self.request());
-        let (Some(public), Some(target)) = (public, target) else {
+        if let Some(state) = state.as_ref().filter(|_| target.is_some()) {
+            self.say_target(state, report);
+        }
+        let (Some(public), Some(target)) = (&public, &target) else {
             // What is there stays: it is either still right, or nobody is there who could be asked.
             let is_awake = state.and_then(|state| state.target).is_none_or(|target| target.spec_replicas > 0);
-            return self.keep_up(is_awake, report).await.map(|action| Some(action.unwrap_or(retry)));
+            let action = self.keep_up(public.as_deref(), is_awake, report).await?;
+            return Ok(Some(action.unwrap_or(retry)));
         };
         let Some(state) = state else { return Ok(None) };
-        self.say_target(&state, report);
 
-        let note = desired::target_note(&target, &self.spec().scale_target_ref.name);
-        self.wake_former_target(&note).await?;
-        let private = desired::private_service(&self.owner(), &public, note);
+        let former = self.wake_former_targets(target).await;
+        *trouble = former.trouble;
+        let private = desired::private_service(&self.owner(), public, desired::target_notes(&former.notes));
         let private_name = names::private_service(&self.spec().service);
         let cached = world.privates.get(self.object.namespace(), &private_name);
         world::wrote(self.context, world.put(cached.as_ref(), &private).await?);
+        // Nothing goes that somebody still needs.
+        let mut kept = self.part(report).await?;
+        kept.services.extend(former.needed);
+        kept.services.push(private_name);
 
-        let wanted = self.wanted(&public);
+        let wanted = self.wanted(public);
         let mode = self.mode(&state, &wanted);
-        let misled = desired::misled(&public, settings.resolver_proxy_port);
+        let misled = desired::misled(public, settings.resolver_proxy_port);
         let action = match (mode, misled) {
             (Mode::Proxy, Some(words)) => {
-                self.leave_alone(&private_name, words, report).await?;
-                return Ok(Some(if world.is_live() { Action::done() } else { retry }));
+                self.leave_alone(&kept, words, report).await?;
+                Action::done()
             }
-            (Mode::Serve, _) => self.serve(&state, &public, &private_name, report).await?,
-            (Mode::Proxy, None) => self.redirect(&state, &public, wanted, &private_name, report).await?,
+            (Mode::Serve, _) => {
+                let action = self.serve(&state, public, &wanted, &kept, report).await?;
+                report.mode = Some(mode);
+                action
+            }
+            (Mode::Proxy, None) => {
+                let action = self.redirect(&state, public, wanted, &kept, report).await?;
+                report.mode = Some(mode);
+                action
+            }
         };
-        report.mode = Some(mode);
-        // What nothing was switched by may be new by then.
-        Ok(Some(if world.is_live() { action } else { retry }))
+        Ok(Some(match kept.again {
+            // Whatever else is to be done later is found out again then.
+            Some(again) => Action::requeue_after(again),
+            None if world.is_live() => action,
+            // What nothing was switched by may be new by then.
+            None => retry,
+        }))
     }
 
     /// Whether the target that is followed is the one that the spec names.
@@ -220,7 +259,7 @@ impl One<'_> {
 
     /// Who is to answer.
     fn mode(&self, state: &TargetState, wanted: &[EndpointSlice]) -> Mode {
-        let world = &self.inner().world;
+        let Inner { world, settings, half_answered, .. } = self.inner();
         let (namespace, service) = (self.object.namespace(), &self.spec().service);
         // Where there is no target, whoever answers all the same goes on: it may be a name that is mistyped.
         if self.held || state.decision == Mode::Proxy && state.target.is_some() {
@@ -231,18 +270,19 @@ impl One<'_> {
             return if world.redirects(namespace, service).is_empty() { Mode::Serve } else { Mode::Proxy };
         }
         // A redirect is not begun for a port that nobody answers at while others are answered: it may never have been. One
-        // that there is ends when whoever comes by it finds a pod.
+        // that there is ends when whoever comes by it finds a pod, or when none came for a while.
         let (answered, redirected) =
             (world.answered(namespace, service), world.redirected(namespace, service));
         let ways = desired::ways(wanted);
         let is_open = redirected.iter().any(|way| ways.contains(way) && !answered.contains(way));
-        if answered.is_empty() || is_open { Mode::Proxy } else { Mode::Serve }
+        let is_over = half_answered.is_over(self.request(), settings.endpoints_patience);
+        if answered.is_empty() || is_open && !is_over { Mode::Proxy } else { Mode::Serve }
     }
 
     /// Nobody is redirected: it would help nobody.
-    async fn leave_alone(&self, private: &str, words: String, report: &mut Report) -> Result<(), WorldError> {
-        self.inner().unanswered.over(self.request());
-        self.end_redirect(private).await?;
+    async fn leave_alone(&self, kept: &Kept, words: String, report: &mut Report) -> Result<(), WorldError> {
+        self.nobody_is_missed();
+        self.end_redirect(kept).await?;
         report.wrong(REDIRECTED, "Headless", words);
         // Where requests went to the resolver before, they do no more.
         let was_proxy = status_of(self.object).mode.as_deref() == Some(Mode::Proxy.as_str());
@@ -251,13 +291,31 @@ impl One<'_> {
     }
 
     /// Nothing leads to the resolver any more.
-    async fn end_redirect(&self, private: &str) -> Result<(), WorldError> {
+    async fn end_redirect(&self, kept: &Kept) -> Result<(), WorldError> {
         let world = &self.inner().world;
         // Those that an operator before us has left, too, which nobody owns.
         for slice in world.redirects(self.object.namespace(), &self.spec().service) {
             world.remove_cached(&slice).await?;
         }
-        world.sweep(self.object, Some(private), &[]).await
+        world.sweep(self.object, &kept.services, &kept.slices).await
+    }
+
+    /// Endpoints are not waited for.
+    fn nobody_is_missed(&self) {
+        let Inner { unanswered, half_answered, .. } = self.inner();
+        unanswered.over(self.request());
+        half_answered.over(self.request());
+    }
+
+    /// That pods do not answer by some ways.
+    fn not_answered(&self, state: &TargetState, ways: &BTreeSet<Way>) -> String {
+        format!(
+            "{}, but none of them answers for the Service {} at {}: its targetPort must be a port of the target's pods, and \
+             they must have addresses of that family",
+            state.why,
+            self.spec().service,
+            desired::named_ways(ways)
+        )
     }
 
     /// The pods answer.
@@ -265,13 +323,30 @@ impl One<'_> {
         &self,
         state: &TargetState,
         public: &Service,
-        private: &str,
+        wanted: &[EndpointSlice],
+        kept: &Kept,
         report: &mut Report,
     ) -> Result<Action, WorldError> {
-        let Inner { world, unanswered, settings, .. } = self.inner();
-        unanswered.over(self.request());
-        self.end_redirect(private).await?;
+        let Inner { world, unanswered, half_answered, settings, .. } = self.inner();
+        let request = self.request();
+        unanswered.over(request);
+        self.end_redirect(kept).await?;
+        let answered = world.answered(self.object.namespace(), &self.spec().service);
+        let dead: BTreeSet<Way> = desired::ways(wanted).difference(&answered).cloned().collect();
+        let is_half = state.target.is_some() && world.is_live() && !dead.is_empty();
+        // One family may be a moment behind the other.
+        let left = match is_half {
+            true => half_answered.left(request, settings.endpoints_patience),
+            false => {
+                half_answered.over(request);
+                None
+            }
+        };
         match state.target {
+            Some(_) if is_half && left.is_none() => {
+                let words = format!("{}; requests there are not kept", self.not_answered(state, &dead));
+                report.wrong(REDIRECTED, "PortsNotAnswered", words);
+            }
             Some(_) => {
                 let resolver = world.resolver();
                 // What holds while the resolver is away holds for all, and is said when it matters.
@@ -291,7 +366,7 @@ impl One<'_> {
                 );
             }
         }
-        Ok(Action::done())
+        Ok(left.map_or_else(Action::done, Action::requeue_after))
     }
 
     /// The resolver answers.
@@ -300,10 +375,10 @@ impl One<'_> {
         state: &TargetState,
         public: &Service,
         mut wanted: Vec<EndpointSlice>,
-        private: &str,
+        kept: &Kept,
         report: &mut Report,
     ) -> Result<Action, WorldError> {
-        let Inner { world, settings, unanswered, holds, .. } = self.inner();
+        let Inner { world, settings, unanswered, half_answered, holds, .. } = self.inner();
         let resolver = world.resolver();
         let answered = world.answered(self.object.namespace(), &self.spec().service);
         let is_waking = state.decision == Mode::Serve && !self.held;
@@ -319,7 +394,8 @@ impl One<'_> {
             written.extend(world::wrote(self.context, world.put(cached.as_ref(), slice).await?));
             names.push(name);
         }
-        world.sweep(self.object, Some(private), &names).await?;
+        let slices: Vec<_> = names.iter().chain(&kept.slices).cloned().collect();
+        world.sweep(self.object, &kept.services, &slices).await?;
 
         let left_out = desired::left_out(public);
         let left_out = match left_out.is_empty() {
@@ -337,12 +413,12 @@ impl One<'_> {
                      resolver runs"
                 ),
             );
-            unanswered.over(self.request());
+            self.nobody_is_missed();
             return Ok(Action::done());
         }
         if let Some(words) = desired::unheard(public, &resolver).filter(|_| !is_waking) {
             // It does what it can, and nothing is put to sleep for it.
-            unanswered.over(self.request());
+            self.nobody_is_missed();
             report.wrong_though(REDIRECTED, "FamilyNotRedirected", format!("{words}{left_out}"));
             return Ok(Action::done());
         }
@@ -350,14 +426,16 @@ impl One<'_> {
             holds.tell(self.request(), Redirect::Done(Done { slices: names, written }));
         }
         if !is_waking {
-            unanswered.over(self.request());
+            self.nobody_is_missed();
             let why = if self.held { "it is about to sleep" } else { state.why.as_str() };
             report.neutral(REDIRECTED, true, "TargetNotReady", format!("{why}{left_out}"));
             return Ok(Action::done());
         }
         let service = &self.spec().service;
-        let (reason, words) = match answered.is_empty() {
+        let (patience, other, reason, words) = match answered.is_empty() {
             true => (
+                unanswered,
+                half_answered,
                 "SelectorMatchesNothing",
                 format!(
                     "{}, but the Service {service} leads to none of them: its selector must match the labels of the target's \
@@ -366,16 +444,14 @@ impl One<'_> {
                 ),
             ),
             false => (
+                half_answered,
+                unanswered,
                 "PortsNotAnswered",
-                format!(
-                    "{}, but none of them answers for the Service {service} at {}: its targetPort must be a port of the \
-                     target's pods, and they must have addresses of that family{left_out}",
-                    state.why,
-                    desired::named_ways(&desired::ways(&wanted))
-                ),
+                format!("{}{left_out}", self.not_answered(state, &desired::ways(&wanted))),
             ),
         };
-        match unanswered.left(self.request(), settings.endpoints_patience) {
+        other.over(self.request());
+        match patience.left(self.request(), settings.endpoints_patience) {
             // They become ready first, and endpoints after that.
             Some(left) => {
                 report.neutral(
@@ -388,7 +464,8 @@ impl One<'_> {
             }
             None => {
                 report.wrong_though(REDIRECTED, reason, words);
-                Ok(Action::done())
+                // Where some answer, the redirect of the others ends at the next look.
+                Ok(if answered.is_empty() { Action::done() } else { Action::requeue_after(LOOK) })
             }
         }
     }

@@ -219,6 +219,10 @@ impl Report {
             status.last_reconciled_time = Some(Timestamp::from_second(now.as_second()).unwrap_or(now));
             let (reason, words) = match mode {
                 Mode::Proxy => ("SwitchedToProxy", "requests go to the resolver from now on"),
+                // Whether anybody answers is another matter.
+                Mode::Serve if self.said.iter().any(|said| said.about == REDIRECTED && said.wrong) => {
+                    ("SwitchedToServe", "requests do not go to the resolver any more")
+                }
                 Mode::Serve => ("SwitchedToServe", "requests go to the target's own pods from now on"),
             };
             news.push(News {
@@ -285,6 +289,20 @@ mod tests {
         assert_eq!((left.mode, left.replicas), (Some("proxy".to_owned()), Some(2)), "left as it was");
         let gone = Report { replicas: Replicas::NoTarget, ..Report::default() };
         assert_eq!(gone.follow(&switched, 3, at(400)).0.replicas, None, "nobody has any");
+    }
+
+    #[test]
+    fn nobody_is_said_to_answer_where_requests_are_not_redirected_though_they_should_be() {
+        let (old, _) = Report { mode: Some(Mode::Proxy), ..Report::default() }.follow(
+            &ElastiServiceStatus::default(),
+            1,
+            at(1),
+        );
+        let mut report = Report { mode: Some(Mode::Serve), ..Report::default() };
+        report.wrong(REDIRECTED, "Headless", "name another Service");
+        let (_, news) = report.follow(&old, 1, at(2));
+        let switched = news.iter().find(|each| each.reason == "SwitchedToServe").unwrap();
+        assert!(!switched.words.contains("own pods"), "{}", switched.words);
     }
 
     #[test]

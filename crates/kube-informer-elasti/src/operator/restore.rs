@@ -10,11 +10,12 @@ use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::desired::{self, SERVICE_NAME};
 use super::world::{self, WorldError};
 use super::{Inner, Operator};
-use crate::api::{ElastiService, ElastiServiceSpec};
+use crate::api::{ElastiService, ElastiServiceSpec, ScaleTargetRef};
 use crate::names;
 use crate::ops_informer::FollowError;
 use crate::scale::ScaleError;
@@ -66,8 +67,8 @@ impl Operator {
             if private.as_deref() == Some(service.name()) {
                 continue;
             }
-            let note = service.annotation(desired::TARGET).ok().flatten();
-            if let Some((resource, name)) = note.and_then(|note| desired::noted_target(&note)) {
+            let note = service.annotation(desired::TARGET).ok().flatten().unwrap_or_default();
+            for (resource, name) in desired::noted_targets(&note) {
                 given.target(resource, name);
             }
         }
@@ -78,6 +79,22 @@ impl Operator {
             }
         }
         given
+    }
+
+    /// Whether a reference names a target that was noted. Where the server does not say what it names, its looks count.
+    pub(super) async fn is_target(
+        &self,
+        resource: &Resource,
+        name: &str,
+        reference: &ScaleTargetRef,
+    ) -> bool {
+        if reference.name != name {
+            return false;
+        }
+        match self.resolve(reference).await {
+            Ok(named) => (&named.group, &named.plural) == (&resource.group, &resource.plural),
+            Err(_) => desired::is_noted(resource, name, reference),
+        }
     }
 
     /// Adds what the spec names, if there is such a kind.
@@ -110,14 +127,24 @@ impl Operator {
         context: &Context<ElastiService>,
         object: &Object<ElastiService>,
     ) -> Result<(), WorldError> {
+        let slices = self.inner.world.slices.list();
+        for slice in slices.namespace(object.namespace()).controlled_by(object) {
+            self.refresh_slice(context, &slice).await?;
+        }
+        Ok(())
+    }
+
+    /// The same of one slice.
+    pub(super) async fn refresh_slice(
+        &self,
+        context: &Context<ElastiService>,
+        slice: &Object<EndpointSlice>,
+    ) -> Result<(), WorldError> {
         let world = &self.inner.world;
-        let (namespace, resolver) = (object.namespace(), world.resolver());
-        for slice in world.slices.list().namespace(namespace).controlled_by(object) {
-            let Some(known) = world.slice(namespace, slice.name()) else { continue };
-            if let Ok(view) = known.view() {
-                let wanted = desired::refreshed(&view, &resolver);
-                world::wrote(context, world.put(Some(&known), &wanted).await?);
-            }
+        let Some(known) = world.slice(slice.namespace(), slice.name()) else { return Ok(()) };
+        if let Ok(view) = known.view() {
+            let wanted = desired::refreshed(&view, &world.resolver());
+            world::wrote(context, world.put(Some(&known), &wanted).await?);
         }
         Ok(())
     }
@@ -129,8 +156,8 @@ impl Operator {
         given: &Given,
         wake_to: i32,
     ) -> Result<bool, ScaleError> {
-        let Inner { scaler, world, recorder, .. } = &*self.inner;
-        let namespace = object.namespace();
+        let Inner { scaler, world, recorder, settings, half_restored, .. } = &*self.inner;
+        let (request, namespace) = (Request::from(object), object.namespace());
         let (mut failed, mut woken, mut there) = (None, false, false);
         for (resource, name) in &given.targets {
             match scaler.wake_if_asleep(resource, namespace, name, wake_to).await {
@@ -138,8 +165,10 @@ impl Operator {
                     there = true;
                     if scaled.before == 0 {
                         woken = true;
-                        let words =
-                            format!("{name} was woken to {}: it is not looked after any more", scaled.now);
+                        let words = format!(
+                            "{name} was woken to {}: a Service before it is not looked after any more",
+                            scaled.now
+                        );
                         recorder.normal(object, "SuccessToScale", "RestoreTarget", words);
                     }
                 }
@@ -158,20 +187,29 @@ impl Operator {
         }
         if woken {
             // Endpoints that are known now are those of before.
+            half_restored.over(&request);
             return Ok(false);
         }
         if !there {
             return Ok(true);
         }
         for service in &given.services {
-            if world.is_live() && world.is_answered(namespace, service) {
+            if world.is_live() && world.is_answered(namespace, service, None) {
                 continue;
             }
-            // Without a Service, nobody asks. Where that cannot be told, it is waited.
-            if !matches!(world.read::<Service>(namespace, service).await, Ok(None)) {
-                return Ok(false);
+            let is_half = world.is_live() && !world.answered(namespace, service).is_empty();
+            match world.read::<Service>(namespace, service).await {
+                // Without a Service, nobody asks.
+                Ok(None) => {}
+                // By what it has no more, nobody asks either.
+                Ok(Some(public)) if is_half && world.is_answered(namespace, service, Some(&public)) => {}
+                // By ways that no pod ever answered, nobody is waited for long.
+                _ if is_half && half_restored.left(&request, settings.endpoints_patience).is_none() => {}
+                // Where it cannot be told, it is waited.
+                _ => return Ok(false),
             }
         }
+        half_restored.over(&request);
         Ok(true)
     }
 }

@@ -8,12 +8,18 @@
 //! 3. The target is scaled to zero, and seen at zero. From then on the decision is the same without the hold, which ends.
 //!
 //! A [wake](Operator::wake) meanwhile goes before it, in whichever process, and so does an edit or a deletion of the
-//! ElastiService: the target stays awake, or is woken again; also where this process ends in the middle.
+//! ElastiService: the target stays awake, or is woken again. Where this process ends in the middle, an edit, a deletion, and a
+//! wake that was written into the status are found by whoever comes next. A wake that was not written yet is forgotten with
+//! it: the target sleeps, redirected, and is woken when it is asked for again.
+//!
+//! One target is put to sleep by one at a time. Who does not lead any more, or took too long, scales nothing.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube_informer::controller::Request;
-use kube_informer::informer::CaughtUpError;
+use kube_informer::informer::{CaughtUpError, Written};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 use tokio::time::{Instant, timeout_at};
@@ -24,6 +30,9 @@ use super::wake::{Known, WakeError};
 use super::{Inner, Operator};
 use crate::api::{ElastiService, ScaleTargetRef};
 use crate::scale::{ScaleError, Scaled};
+
+/// How often it is looked whether a hold is still needed, where nothing is told.
+const SEEN_EVERY: Duration = Duration::from_millis(200);
 
 /// A service was put to sleep.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +86,7 @@ pub(super) struct Captured {
 }
 
 /// When each of them was woken last, by whichever process.
-type Wakes = Vec<Option<Timestamp>>;
+pub(super) type Wakes = Vec<Option<Timestamp>>;
 
 /// Why a target is not put to sleep.
 enum Against {
@@ -112,7 +121,14 @@ impl Operator {
             return Err(SleepError::NotRedirected { elasti, why });
         }
         // All of them, before any of them: the target answers for every one of these Services.
-        let mut held: Vec<_> = captured.iter().map(|each| holds.hold(&each.elasti, pokes)).collect();
+        let mut held = Vec::with_capacity(captured.len());
+        for each in &captured {
+            let Some(hold) = holds.hold(&each.elasti, pokes) else {
+                let why = format!("{} is being put to sleep already", each.elasti);
+                return Err(SleepError::NotRedirected { elasti, why });
+            };
+            held.push(hold);
+        }
         let (name, note) =
             (&spec.scale_target_ref.name, desired::target_note(&target, &spec.scale_target_ref.name));
         let (mut wakes, mut noted) = (Wakes::new(), false);
@@ -128,20 +144,25 @@ impl Operator {
             futures_util::future::try_join_all(redirects).await.map_err(Against::Redirect)?;
             // Whoever comes after this process, if it ends here, knows what was about to be done.
             noted = true;
-            self.note_sleep(&captured, &note).await.map_err(Against::Redirect)?;
+            self.note_sleep(&captured, &wakes, &note).await.map_err(Against::Redirect)?;
             // What was known may be old by now: it is the target of these, or it stays as it is.
             self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured, &wakes).await
         })
         .await;
+        let late = || Against::Redirect(format!("that was not done within {:?}", settings.sleep_deadline));
         let against = match prepared {
+            // A process that was stopped meanwhile knows nothing of what others did.
+            Ok(Ok(())) if Instant::now() >= deadline => Some(late()),
+            Ok(Ok(())) if !self.leads() => {
+                Some(Against::Redirect("this process does not lead any more".to_owned()))
+            }
             Ok(Ok(())) => held.iter().any(Hold::was_woken).then_some(Against::Woken),
             Ok(Err(against)) => Some(against),
-            Err(_) => {
-                Some(Against::Redirect(format!("that was not done within {:?}", settings.sleep_deadline)))
-            }
+            Err(_) => Some(late()),
         };
         if let Some(against) = against {
-            if noted {
+            // Whoever leads now sees to the notes.
+            if noted && self.leads() {
                 self.forget_sleep(&captured).await;
             }
             return Err(against.error(elasti));
@@ -157,12 +178,12 @@ impl Operator {
             }
         };
         // Whoever edited, deleted or woke it since the look above has found it awake, and woke nothing.
-        let unchanged =
-            self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured, &wakes).await;
-        let against = match unchanged {
+        let look = self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured, &wakes);
+        let against = match timeout_at(Instant::now() + settings.sleep_deadline, look).await {
             _ if held.iter().any(Hold::was_woken) => Some(Against::Woken),
-            Ok(()) => None,
-            Err(against) => Some(against),
+            Ok(Ok(())) => None,
+            Ok(Err(against)) => Some(against),
+            Err(_) => Some(Against::Redirect("whether something has changed is not known".to_owned())),
         };
         if let Some(against) = against {
             return match scaler.up(&target, namespace, name, scaled.before.max(spec.wake_to())).await {
@@ -178,7 +199,8 @@ impl Operator {
         self.forget_sleep(&captured).await;
         // Where it is not seen in time, the hold ends all the same: the pods decide, and they are going.
         let seen =
-            futures_util::future::join_all(captured.iter().map(|each| self.seen_at_zero(&each.elasti)));
+            held.iter().zip(&captured).map(|(hold, each)| self.seen(hold, each, scaled.written.as_ref()));
+        let seen = futures_util::future::join_all(seen);
         if timeout_at(Instant::now() + settings.sleep_deadline, seen).await.is_err() {
             tracing::warn!(%elasti, "its target was scaled to zero, which is not seen yet");
         }
@@ -216,12 +238,8 @@ impl Operator {
 
     /// When those that were captured were woken last, as the server has it.
     async fn wakes(&self, captured: &[Captured]) -> Result<Wakes, String> {
-        let mut wakes = Wakes::new();
-        for each in captured {
-            let now = self.now(&each.elasti).await?;
-            wakes.push(now.as_ref().and_then(woken));
-        }
-        Ok(wakes)
+        let all = futures_util::future::try_join_all(captured.iter().map(|each| self.now(&each.elasti)));
+        Ok(all.await?.iter().map(|now| now.as_ref().and_then(woken)).collect())
     }
 
     async fn now(&self, elasti: &Request) -> Result<Option<ElastiService>, String> {
@@ -238,9 +256,10 @@ impl Operator {
         captured: &[Captured],
         wakes: &Wakes,
     ) -> Result<(), Against> {
-        for (each, before) in captured.iter().zip(wakes) {
+        let all = futures_util::future::try_join_all(captured.iter().map(|each| self.now(&each.elasti)));
+        let all = all.await.map_err(Against::Redirect)?;
+        for ((each, before), now) in captured.iter().zip(wakes).zip(all) {
             let elasti = &each.elasti;
-            let now = self.now(elasti).await.map_err(Against::Redirect)?;
             // Another process may have found it awake a moment ago, and said that it is.
             let is_woken = now.as_ref().and_then(woken) != *before;
             let is_same = now.is_some_and(|now| {
@@ -291,15 +310,29 @@ impl Operator {
         }
     }
 
-    async fn seen_at_zero(&self, elasti: &Request) {
+    /// Waits until a hold is not needed any more: the target is seen at zero; it was woken since then, and the scale-down has
+    /// been seen; or it is not the target any more.
+    async fn seen(&self, hold: &Hold, each: &Captured, written: Option<&Written>) {
         use futures_util::StreamExt;
-        let mut changes = std::pin::pin!(self.inner.ops.changes());
+        let ops = &self.inner.ops;
+        let mut changes = std::pin::pin!(ops.changes());
         loop {
-            let state = self.inner.ops.state(elasti);
-            if state.and_then(|state| state.target).is_none_or(|target| target.spec_replicas == 0) {
+            let state = ops.state(&each.elasti);
+            let is_other = ops.resource_of(&each.elasti, &each.reference).is_none();
+            if is_other || state.and_then(|state| state.target).is_none_or(|target| target.spec_replicas == 0)
+            {
                 return;
             }
-            if changes.next().await.is_none() {
+            // Down and up may be seen as one.
+            let is_seen = match written {
+                Some(written) => hold.was_woken() && ops.has_seen(&each.elasti, written).await,
+                None => hold.was_woken(),
+            };
+            if is_seen {
+                return;
+            }
+            // Nobody tells of a wake that changes nothing here.
+            if let Ok(None) = tokio::time::timeout(SEEN_EVERY, changes.next()).await {
                 return;
             }
         }

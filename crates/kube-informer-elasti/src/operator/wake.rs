@@ -7,7 +7,8 @@
 //! Whoever puts a target to sleep shall know of a wake meanwhile, also of one in another process: that is why such a process
 //! writes the time of the wake first and scales after that, while the other one scales first and reads the time after that.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 use kube_informer::write::Status;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{NAME, Operator};
 use crate::api::{ElastiService, ElastiServiceSpec, ScaleTargetRef};
@@ -27,6 +29,13 @@ const NOTED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The time of a wake is written at most so often, where nothing was scaled and nobody else needs to know.
 const NOTED_EVERY: Duration = Duration::from_secs(5);
+
+/// Within this time, a process that does not reconcile says once more what it said: each call that it looks after itself is
+/// a write, whoever calls.
+const SAME_WITHIN: Duration = Duration::from_millis(250);
+
+/// So many answers are kept at most.
+const MOST_KEPT: usize = 4096;
 
 /// What came of waking a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +78,32 @@ pub enum WakeError {
     },
 }
 
+/// What was answered a moment ago, by namespace and service.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    answers: Mutex<HashMap<(String, String), (Instant, Woken)>>,
+}
+
+impl Recent {
+    /// The answer of a moment ago: by now, it is as awake as it was to be.
+    fn get(&self, namespace: &str, service: &str) -> Option<Woken> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, woken) = answers.get(&(namespace.to_owned(), service.to_owned()))?;
+        (at.elapsed() < SAME_WITHIN).then(|| {
+            let scaled = Scaled { before: woken.scaled.now, now: woken.scaled.now, written: None };
+            Woken { elasti: woken.elasti.clone(), scaled }
+        })
+    }
+
+    fn keep(&self, namespace: &str, service: &str, woken: &Woken) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.retain(|_, (at, _)| at.elapsed() < SAME_WITHIN);
+        if answers.len() < MOST_KEPT {
+            answers.insert((namespace.to_owned(), service.to_owned()), (Instant::now(), woken.clone()));
+        }
+    }
+}
+
 /// What belongs to a Service.
 pub(super) struct Known {
     pub(super) elasti: Request,
@@ -86,8 +121,11 @@ impl Operator {
     /// Where the service is unknown, or its target could not be scaled.
     pub async fn wake(&self, namespace: &str, service: &str) -> Result<Woken, WakeError> {
         let Known { elasti, spec, target, is_ours } = self.known(namespace, service).await?;
+        if let Some(woken) = self.inner.recent.get(namespace, service).filter(|_| !is_ours) {
+            return Ok(woken);
+        }
         // Whoever is about to put it to sleep shall know, before and after it does.
-        self.inner.holds.woken(&elasti);
+        let is_held = self.inner.holds.woken(&elasti);
         let name = &spec.scale_target_ref.name;
         let object = self.inner.world.elastis.get(elasti.namespace(), elasti.name());
         if let Some(object) = object.as_ref().filter(|_| !is_ours)
@@ -100,11 +138,16 @@ impl Operator {
             Ok(scaled) => {
                 if let Some(object) = &object {
                     self.say_wake(object, &spec, &scaled);
-                    if is_ours && (scaled.now != scaled.before || !is_noted(object)) {
+                    // Whoever comes after a process that ends while it holds it knows by the time.
+                    if is_ours && (scaled.now != scaled.before || is_held || !is_noted(object)) {
                         self.note_time(object).await;
                     }
                 }
-                Ok(Woken { elasti, scaled })
+                let woken = Woken { elasti, scaled };
+                if !is_ours {
+                    self.inner.recent.keep(namespace, service, &woken);
+                }
+                Ok(woken)
             }
             Err(source) => {
                 if let Some(object) = &object {
@@ -175,4 +218,25 @@ impl Operator {
 fn is_noted(object: &Object<ElastiService>) -> bool {
     let last = object.pointer::<Timestamp>("/status/lastScaledUpTime").ok().flatten();
     last.is_some_and(|last| Timestamp::now().duration_since(last).unsigned_abs() < NOTED_EVERY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_said_a_moment_ago_is_said_once_more() {
+        let recent = Recent::default();
+        let scaled = Scaled { before: 0, now: 2, written: None };
+        let woken = Woken { elasti: Request::new("shop", "web"), scaled };
+        assert_eq!(recent.get("shop", "web"), None);
+        recent.keep("shop", "web", &woken);
+        let again = recent.get("shop", "web").unwrap();
+        assert_eq!((again.scaled.before, again.scaled.now), (2, 2), "nothing is done");
+        assert_eq!(recent.get("shop", "other"), None);
+        tokio::time::advance(SAME_WITHIN).await;
+        assert_eq!(recent.get("shop", "web"), None, "it may sleep by now");
+        recent.keep("shop", "other", &woken);
+        assert_eq!(recent.answers.lock().unwrap().len(), 1, "what is old is forgotten");
+    }
 }

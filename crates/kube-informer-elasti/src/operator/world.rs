@@ -35,6 +35,12 @@ use crate::scale::ScaleError;
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What it has to be allowed for what it makes.
+const OBJECTS: &str = "get, list, watch, create, update and delete services and endpointslices";
+
+/// What it has to be allowed for what it notes.
+const NOTES: &str = "get, list, watch and patch elastiservices";
+
 /// How often something is read again that others change at the same time.
 const TRIES: usize = 4;
 
@@ -56,6 +62,8 @@ pub(super) enum WorldError {
     Failed {
         tried: String,
         why: String,
+        /// What the operator has to be allowed for it.
+        needs: &'static str,
         #[source]
         source: Box<kube_client::Error>,
     },
@@ -169,10 +177,16 @@ impl World {
         desired::ways(slices.iter().map(|slice| &**slice))
     }
 
-    /// Whether pods of its own take requests to a Service, whichever way they come that leads to the resolver now.
-    pub(super) fn is_answered(&self, namespace: &str, service: &str) -> bool {
+    /// Whether pods of its own take requests to a Service, whichever way they come that leads to the resolver now. Where the
+    /// Service is known, ways that it does not have any more do not count.
+    pub(super) fn is_answered(&self, namespace: &str, service: &str, public: Option<&Service>) -> bool {
         let answered = self.answered(namespace, service);
-        !answered.is_empty() && self.redirected(namespace, service).is_subset(&answered)
+        let mut redirected = self.redirected(namespace, service);
+        if let Some(public) = public {
+            let there = desired::ways_of(public);
+            redirected.retain(|way| there.contains(way));
+        }
+        !answered.is_empty() && redirected.is_subset(&answered)
     }
 
     /// Whether what is known of slices is what the server has.
@@ -240,7 +254,13 @@ impl World {
         let api = self.api::<ElastiService>(elasti.namespace());
         let params = PatchParams { field_manager: Some(NAME.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(&patch);
-        timely(&tried, api.patch_metadata(elasti.name(), &params, &patch)).await.map(drop)
+        let noted = timely(&tried, api.patch_metadata(elasti.name(), &params, &patch)).await;
+        noted.map(drop).map_err(|error| match error {
+            WorldError::Failed { tried, why, source, .. } => {
+                WorldError::Failed { tried, why, needs: NOTES, source }
+            }
+            other => other,
+        })
     }
 
     /// Sees to it that an object is there as it is wanted. Tells what was written, if anything was.
@@ -327,7 +347,7 @@ impl World {
     pub(super) async fn sweep(
         &self,
         elasti: &Object<ElastiService>,
-        but_service: Option<&str>,
+        but_services: &[String],
         but_slices: &[String],
     ) -> Result<(), WorldError> {
         let namespace = elasti.namespace();
@@ -337,7 +357,7 @@ impl World {
             }
         }
         for service in self.privates.list().namespace(namespace).controlled_by(elasti) {
-            if Some(service.name()) != but_service {
+            if !but_services.iter().any(|name| name == service.name()) {
                 self.remove_cached(&service).await?;
             }
         }
@@ -425,6 +445,7 @@ async fn timely<T>(
         Ok(Err(error)) => Err(WorldError::Failed {
             tried: tried.to_owned(),
             why: describe(&error),
+            needs: OBJECTS,
             source: Box::new(error),
         }),
         Err(_) => Err(WorldError::Silent { tried: tried.to_owned() }),
@@ -447,6 +468,7 @@ impl WorldError {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Failed { source, .. } if is_code(source, 403) => "Forbidden",
+            Self::Failed { source, .. } if is_code(source, 400) || is_code(source, 422) => "Rejected",
             Self::Taken { .. } => "NameTaken",
             Self::Failed { .. }
             | Self::Silent { .. }
@@ -463,16 +485,19 @@ impl WorldError {
 
     /// Whether somebody has to do something about it.
     pub(super) fn is_for_people(&self) -> bool {
-        matches!(self.reason(), "Forbidden" | "NameTaken")
+        matches!(self.reason(), "Forbidden" | "Rejected" | "NameTaken")
     }
 
     /// What is said to people, with what to do.
     pub(super) fn words(&self) -> String {
-        match self.reason() {
-            "Forbidden" => format!(
-                "{self}; allow the operator's ServiceAccount to get, list, watch, create, update and delete services and endpointslices"
-            ),
-            "WriteFailed" => format!("{self}; it is tried again"),
+        match (self, self.reason()) {
+            (Self::Failed { needs, .. }, "Forbidden") => {
+                format!("{self}; allow the operator's ServiceAccount to {needs}")
+            }
+            (_, "Rejected") => {
+                format!("{self}; look at what checks writes to it: its definition, quotas, webhooks")
+            }
+            (_, "WriteFailed") => format!("{self}; it is tried again"),
             _ => self.to_string(),
         }
     }

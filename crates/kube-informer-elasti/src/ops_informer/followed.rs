@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube_informer::cache::Selector;
 use kube_informer::controller::Request;
-use kube_informer::informer::Cause;
+use kube_informer::informer::{Cause, Informer};
 use kube_informer::manager::{KeyParams, Manager, Owner, RequestWatch, Watch, WatchState};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
@@ -232,6 +232,11 @@ impl Watched {
 
     pub(super) fn key(&self) -> &KeyParams {
         self.watch.key()
+    }
+
+    /// Where it is read.
+    pub(super) fn informer(&self) -> Option<Informer> {
+        self.watch.informer()
     }
 
     /// The object, as far as is known.

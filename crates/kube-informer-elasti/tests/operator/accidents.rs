@@ -1,17 +1,26 @@
 //! What others do in the middle: no target sleeps by accident, and none is left asleep.
 
+use std::time::Duration;
+
 use anyhow::Result;
-use kube_informer_elasti::operator::SleepError;
-use kube_informer_testbed::proxy::{Match, Verb};
-use serde_json::json;
+use kube_informer::leader::LeaderElection;
+use kube_informer_elasti::operator::{Asleep, SleepError};
+use kube_informer_testbed::proxy::{Answer, Fault, Match, Proxy, Verb};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
-use crate::harness::{Stage, on_embedded};
+use crate::harness::{SOON, Stage, on_both};
+use crate::interrupted::noted;
 
-on_embedded! {
+on_both! {
     nothing_sleeps_that_was_edited_while_it_was_put_to_sleep,
     nothing_sleeps_that_was_deleted_while_it_was_put_to_sleep,
     the_redirect_is_written_before_anything_is_scaled,
     all_services_of_a_target_are_redirected_before_it_sleeps,
+    who_does_not_lead_puts_nothing_to_sleep,
+    a_wake_of_what_is_put_to_sleep_is_written_however_soon_after_another,
+    nothing_is_held_longer_where_a_sleep_and_a_wake_are_seen_as_one,
+    nothing_is_held_longer_where_another_target_is_named_meanwhile,
 }
 
 fn scale_writes() -> Match {
@@ -90,6 +99,11 @@ async fn the_redirect_is_written_before_anything_is_scaled(mut stage: Stage) -> 
     let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
     let sleep = tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await });
     stalled.wait_applied(1).await;
+    // One at a time: what is noted of a sleep is of one.
+    match stage.operator().put_to_sleep(&stage.namespace, "web").await {
+        Err(SleepError::NotRedirected { why, .. }) => assert!(why.contains("already"), "{why}"),
+        other => panic!("{other:?}"),
+    }
     // What is asked after it is answered meanwhile.
     stage.scale("deployments/barrier", 2).await?;
     stage
@@ -132,5 +146,109 @@ async fn all_services_of_a_target_are_redirected_before_it_sleeps(mut stage: Sta
     sleep.await??;
     stage.mode("web", "proxy").await;
     stage.mode("grpc", "proxy").await;
+    stage.close().await
+}
+
+async fn who_does_not_lead_puts_nothing_to_sleep(stage: Stage) -> Result<()> {
+    stage.app("web", 1).await?;
+    stage.mode("web", "serve").await;
+    let factory = Stage::factory(stage.kubeconfig()).await?;
+    let leadership = LeaderElection::new(factory.client(), &stage.namespace, "elasti").start()?;
+    leadership.acquired().await;
+    leadership.shutdown(SOON).await;
+    stage.operator().lead_by(&leadership);
+    match stage.operator().put_to_sleep(&stage.namespace, "web").await {
+        Err(SleepError::NotRedirected { why, .. }) => assert!(why.contains("does not lead"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    stage.mode("web", "serve").await;
+    stage.gone(&stage.slice_path("web")).await;
+    stage.replicas("deployments/web", 1).await;
+    stage.close().await
+}
+
+/// Whoever comes after this process, if it ends now, knows of the wake by its time.
+async fn a_wake_of_what_is_put_to_sleep_is_written_however_soon_after_another(
+    mut stage: Stage,
+) -> Result<()> {
+    stage.app("web", 1).await?;
+    stage.mode("web", "serve").await;
+    let proxy = stage.operate_through_proxy().await?;
+    stage.app("barrier", 1).await?;
+    stage.mode("barrier", "serve").await;
+    let stalled = proxy.on(scale_writes()).once().stall();
+    stage.operator().wake(&stage.namespace, "web").await?;
+    let woken = |elasti: &Value| elasti["status"]["lastScaledUpTime"].clone();
+    let path = stage.elasti_path("web");
+    stage.until("it is written", &path, |elasti| woken(elasti).is_string()).await;
+    let sleep = put_to_sleep(&stage);
+    stalled.wait_applied(1).await;
+    let before = woken(&stage.get(&path).await?);
+    stage.operator().wake(&stage.namespace, "web").await?;
+    assert_ne!(woken(&stage.get(&path).await?), before, "as old as the one before");
+    stalled.release();
+    let slept = sleep.await?;
+    assert!(matches!(slept, Err(SleepError::Woken { .. })), "{slept:?}");
+    stage.replicas("deployments/web", 1).await;
+    stage.close().await
+}
+
+fn put_to_sleep(stage: &Stage) -> JoinHandle<Result<Asleep, SleepError>> {
+    let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
+    tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await })
+}
+
+fn watches_of_web() -> Match {
+    Match::watch().path_contains("/deployments").field_selector("metadata.name=web")
+}
+
+/// The target sleeps, which the operator knows of, and does not see: it cannot read the target until the fault is removed.
+async fn asleep_unseen(stage: &mut Stage) -> Result<(Proxy, Fault, JoinHandle<Result<Asleep, SleepError>>)> {
+    stage.app("web", 1).await?;
+    stage.deployment("other", 1).await?;
+    stage.mode("web", "serve").await;
+    stage.retire().await;
+    let proxy = stage.proxy().await?;
+    let mut settings = stage.settings();
+    // Longer than any test waits.
+    settings.sleep_deadline = Duration::from_secs(600);
+    stage.operate_behind_as_said(&proxy, settings).await?;
+    stage.app("barrier", 1).await?;
+    stage.mode("barrier", "serve").await;
+    let stalled = proxy.on(Match::any().verb(Verb::Update).path_contains("/web/scale")).once().stall();
+    let sleep = put_to_sleep(stage);
+    stalled.wait_applied(1).await;
+    let unseen = proxy.on(watches_of_web()).answer(Answer::internal_error());
+    proxy.cut_open(watches_of_web()).await;
+    stalled.release();
+    let deployment = stage.path("apps/v1/deployments/web");
+    stage.until("it is scaled", &deployment, |web| web["spec"]["replicas"] == 0).await;
+    // Then all was looked at that a wake or an edit could have changed.
+    stage.until("nothing is noted any more", &stage.elasti_path("web"), |elasti| !noted(elasti)).await;
+    Ok((proxy, unseen, sleep))
+}
+
+async fn nothing_is_held_longer_where_a_sleep_and_a_wake_are_seen_as_one(mut stage: Stage) -> Result<()> {
+    let (proxy, unseen, sleep) = asleep_unseen(&mut stage).await?;
+    stage.operator().wake(&stage.namespace, "web").await?;
+    // What was missed is listed, and not told one by one.
+    let missed = proxy.on(watches_of_web()).once().answer(Answer::gone());
+    unseen.remove();
+    missed.wait_applied(1).await;
+    tokio::time::timeout(SOON, sleep).await???;
+    stage.mode("web", "serve").await;
+    stage.gone(&stage.slice_path("web")).await;
+    stage.close().await
+}
+
+async fn nothing_is_held_longer_where_another_target_is_named_meanwhile(mut stage: Stage) -> Result<()> {
+    let (_proxy, unseen, sleep) = asleep_unseen(&mut stage).await?;
+    let other = json!({ "spec": { "scaleTargetRef": { "name": "other" } } });
+    stage.merge(&stage.elasti_path("web"), &other).await?;
+    stage.replicas("deployments/web", 1).await;
+    unseen.remove();
+    tokio::time::timeout(SOON, sleep).await???;
+    stage.mode("web", "serve").await;
+    stage.gone(&stage.slice_path("web")).await;
     stage.close().await
 }

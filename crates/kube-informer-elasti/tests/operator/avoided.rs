@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kube_informer_elasti::{crd, names};
 use kube_informer_testbed::eventually::eventually;
 use serde_json::{Value, json};
@@ -17,6 +17,35 @@ on_both! {
     whatever_happens_while_it_ends_nothing_comes_back,
     a_service_that_somebody_owns_is_copied_without_its_owner,
     what_waits_for_its_end_follows_the_resolver,
+}
+
+/// What is made for a Service, as it is written: to be asked for before something happens.
+pub(crate) struct Story {
+    slices: mpsc::Receiver<Told>,
+    services: mpsc::Receiver<Told>,
+}
+
+impl Story {
+    pub(crate) fn follow(stage: &Stage) -> Self {
+        Self {
+            slices: follow(stage.endpoint.clone(), stage.path("discovery.k8s.io/v1/endpointslices")),
+            services: follow(stage.endpoint.clone(), stage.path("services")),
+        }
+    }
+
+    /// What was made for a Service has not come back after it went, until the same was made for another one. Tells how often
+    /// its slice and its private Service were written.
+    pub(crate) async fn nothing_comes_back(mut self, service: &str, last: &str) -> Result<[usize; 2]> {
+        let (name, end) = (names::resolver_slice(service), names::resolver_slice(last));
+        let slice = told_until(&mut self.slices, &name, &end).await?;
+        let (name, end) = (names::private_service(service), names::private_service(last));
+        let private = told_until(&mut self.services, &name, &end).await?;
+        for (what, told) in [("slice", &slice), ("private Service", &private)] {
+            let after = told.iter().skip_while(|each| **each != "gone").skip(1).count();
+            ensure!(after == 0, "the {what} came back: {told:?}");
+        }
+        Ok([slice.len(), private.len()])
+    }
 }
 
 /// Everything that is written to one object, until something is written to another one.
@@ -43,8 +72,7 @@ async fn whatever_happens_while_it_ends_nothing_comes_back(mut stage: Stage) -> 
     stage.app("web", 0).await?;
     stage.mode("web", "proxy").await;
     stage.redirected("web", &stage.resolver.addresses()).await;
-    let mut slices = follow(stage.endpoint.clone(), stage.path("discovery.k8s.io/v1/endpointslices"));
-    let mut services = follow(stage.endpoint.clone(), stage.path("services"));
+    let story = Story::follow(&stage);
     stage.kubelet.delay(Duration::from_millis(500));
     stage.delete(&stage.elasti_path("web")).await?;
     // Whatever a reconcile would follow from happens, again and again: before the redirect has ended, and after it.
@@ -68,14 +96,8 @@ async fn whatever_happens_while_it_ends_nothing_comes_back(mut stage: Stage) -> 
     // Whatever was still to be done for it has been done by now.
     stage.app("barrier", 0).await?;
     stage.mode("barrier", "proxy").await;
-    let slice =
-        told_until(&mut slices, &names::resolver_slice("web"), &names::resolver_slice("barrier")).await?;
-    let private =
-        told_until(&mut services, &names::private_service("web"), &names::private_service("barrier")).await?;
-    for (what, told) in [("slice", slice), ("private Service", private)] {
-        let ends = told.iter().position(|each| *each == "gone").context("it never went")?;
-        assert_eq!(told[ends..], ["gone"], "the {what} came back: {told:?}");
-    }
+    let [slice, private] = story.nothing_comes_back("web", "barrier").await?;
+    assert!(slice > 0 && private > 0, "neither went");
     stage.gone(&stage.slice_path("web")).await;
     stage.gone(&stage.private_path("web")).await;
     stage.replicas("deployments/web", 1).await;

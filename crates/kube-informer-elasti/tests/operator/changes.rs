@@ -1,5 +1,7 @@
 //! What changes while the operator runs: targets come and go, specs name others, two want the same, definitions go.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use kube_informer_elasti::names;
 use kube_informer_testbed::cluster::Cluster;
@@ -7,6 +9,7 @@ use kube_informer_testbed::control_plane::Options;
 use kube_informer_testbed::require;
 use serde_json::{Value, json};
 
+use crate::avoided::Story;
 use crate::harness::{Stage, define, on_both, undefine};
 
 on_both! {
@@ -61,6 +64,7 @@ async fn a_service_may_come_late_go_and_come_again(stage: Stage) -> Result<()> {
     stage.close().await
 }
 
+/// What asks for the Service of before is kept until its pods answer, though the target is the same.
 async fn what_was_made_for_another_service_goes(mut stage: Stage) -> Result<()> {
     stage.app("web", 0).await?;
     stage.mode("web", "proxy").await;
@@ -68,23 +72,35 @@ async fn what_was_made_for_another_service_goes(mut stage: Stage) -> Result<()> 
     for name in ["second", "third"] {
         stage.service(name, json!({ "app": "web" })).await?;
     }
+    stage.kubelet.delay(Duration::from_secs(2));
     stage.merge(&stage.elasti_path("web"), &json!({ "spec": { "service": "second" } })).await?;
-    stage.redirected("second", &stage.resolver.addresses()).await;
-    stage.gone(&stage.slice_path("web")).await;
+    nothing_is_lost_of(&stage, "web").await;
     stage.gone(&stage.private_path("web")).await;
+    stage.mode("web", "serve").await;
     assert!(stage.operator().directory().lookup(&stage.namespace, "web").is_none());
     let error = stage.operator().wake(&stage.namespace, "web").await.unwrap_err().to_string();
     assert!(error.contains("no ElastiService names"), "{error}");
 
     // The same while nobody is there.
+    stage.scale("deployments/web", 0).await?;
+    stage.mode("web", "proxy").await;
+    stage.redirected("second", &stage.resolver.addresses()).await;
     stage.retire().await;
     stage.merge(&stage.elasti_path("web"), &json!({ "spec": { "service": "third" } })).await?;
     stage.operate().await?;
-    stage.redirected("third", &stage.resolver.addresses()).await;
-    stage.gone(&stage.slice_path("second")).await;
+    nothing_is_lost_of(&stage, "second").await;
     stage.gone(&stage.private_path("second")).await;
     assert_eq!(stage.ask("third").await?.status, 200);
     stage.close().await
+}
+
+/// Somebody asks for a Service until it is not redirected any more, and pods answer.
+async fn nothing_is_lost_of(stage: &Stage, service: &str) {
+    let clients = stage.clients(service);
+    stage.replicas("deployments/web", 1).await;
+    stage.gone(&stage.slice_path(service)).await;
+    let (answered, lost) = clients.stop().await;
+    assert!(lost.is_empty() && answered > 0, "{} of {answered} were lost: {lost:#?}", lost.len());
 }
 
 async fn a_target_that_is_not_named_any_more_is_woken(mut stage: Stage) -> Result<()> {
@@ -123,6 +139,7 @@ async fn what_is_deleted_in_the_middle_of_a_switch_does_not_come_back(stage: Sta
     stage.app("web", 1).await?;
     for round in 0..3 {
         stage.mode("web", "serve").await;
+        let story = Story::follow(&stage);
         // Both at once: the switch and the end are one after the other, whichever is first.
         let elasti = stage.elasti_path("web");
         let (scaled, deleted) = tokio::join!(stage.scale("deployments/web", 0), stage.delete(&elasti));
@@ -132,6 +149,8 @@ async fn what_is_deleted_in_the_middle_of_a_switch_does_not_come_back(stage: Sta
         let barrier = format!("barrier-{round}");
         stage.app(&barrier, 0).await?;
         stage.mode(&barrier, "proxy").await;
+        let [_, private] = story.nothing_comes_back("web", &barrier).await?;
+        assert!(private > 0, "it never went");
         stage.gone(&stage.slice_path("web")).await;
         stage.gone(&stage.private_path("web")).await;
         stage.scale("deployments/web", 1).await?;

@@ -8,21 +8,48 @@ use kube_informer::manager::Manager;
 use kube_informer_elasti::operator::{Operator, SleepError};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Events, Match, Verb};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{SOON, Stage, on_embedded};
+use crate::harness::{SOON, Stage, on_embedded, on_real};
 
 on_embedded! {
     a_target_that_was_named_before_is_woken_at_the_end,
     a_service_that_was_named_before_is_answered_at_the_end,
     a_server_that_does_not_say_what_it_has_does_not_end_a_restore,
     a_former_target_is_woken_though_the_server_failed_once,
+    a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next,
+    of_too_many_former_targets_the_oldest_is_given_up_and_said,
+    what_an_older_one_takes_over_is_woken_though_nobody_knew_of_it,
+    a_redirect_goes_though_somebody_took_its_note_away,
     one_whose_spec_lacks_something_now_is_given_back,
     one_that_yields_now_is_given_back,
     a_target_is_woken_to_all_its_replicas_at_once,
     pods_that_answer_go_on_where_the_target_is_mistyped,
     the_end_of_one_takes_nothing_from_the_next,
     a_slice_that_was_just_deleted_is_made_anew,
+    the_older_of_two_is_woken_whoever_is_known_first,
+    a_finalizer_that_is_refused_is_said,
+    an_end_that_is_forbidden_is_said,
+    a_redirect_follows_the_resolver_whatever_is_wrong_with_the_spec,
+    what_is_named_no_more_is_given_back_though_the_new_service_is_missing,
+    a_headless_service_is_not_put_to_sleep_and_says_why,
+}
+
+// All but what depends on how its events are written.
+on_real! {
+    a_target_that_was_named_before_is_woken_at_the_end,
+    a_service_that_was_named_before_is_answered_at_the_end,
+    a_server_that_does_not_say_what_it_has_does_not_end_a_restore,
+    a_former_target_is_woken_though_the_server_failed_once,
+    a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next,
+    of_too_many_former_targets_the_oldest_is_given_up_and_said,
+    what_an_older_one_takes_over_is_woken_though_nobody_knew_of_it,
+    a_redirect_goes_though_somebody_took_its_note_away,
+    one_whose_spec_lacks_something_now_is_given_back,
+    one_that_yields_now_is_given_back,
+    a_target_is_woken_to_all_its_replicas_at_once,
+    pods_that_answer_go_on_where_the_target_is_mistyped,
+    the_end_of_one_takes_nothing_from_the_next,
     the_older_of_two_is_woken_whoever_is_known_first,
     a_finalizer_that_is_refused_is_said,
     an_end_that_is_forbidden_is_said,
@@ -102,6 +129,88 @@ async fn a_former_target_is_woken_though_the_server_failed_once(mut stage: Stage
     stage.merge(&stage.elasti_path("web"), &second).await?;
     stage.replicas("deployments/web", 1).await;
     assert_eq!(fault.applied(), 2);
+    stage.close().await
+}
+
+async fn a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next(mut stage: Stage) -> Result<()> {
+    asleep(&stage, "web").await?;
+    stage.deployment("second", 0).await?;
+    let proxy = stage.operate_through_proxy().await?;
+    proxy
+        .on(Match::any().verb(Verb::Update).path_contains("/deployments/web/scale"))
+        .answer(Answer::internal_error());
+    let second = json!({ "spec": { "scaleTargetRef": { "name": "second" } } });
+    stage.merge(&stage.elasti_path("web"), &second).await?;
+    let noted = |note: &'static str| {
+        move |private: &Value| {
+            private["metadata"]["annotations"]["elasti.truefoundry.com/scale-target"] == note
+        }
+    };
+    let both = noted("apps/v1/deployments/web,apps/v1/deployments/second");
+    stage.until("both are noted", &stage.private_path("web"), both).await;
+    stage.condition("web", "Ready", "False", "WriteFailed").await;
+    // All else is done.
+    stage.resolver.scale(2).await?;
+    stage.redirected("web", &stage.resolver.addresses()).await;
+    stage.operator().wake(&stage.namespace, "web").await?;
+    stage.replicas("deployments/second", 1).await;
+    stage
+        .until("its target is told of", &stage.elasti_path("web"), |elasti| elasti["status"]["replicas"] == 1)
+        .await;
+    proxy.heal();
+    stage.replicas("deployments/web", 1).await;
+    let one = noted("apps/v1/deployments/second");
+    stage.until("one is noted", &stage.private_path("web"), one).await;
+    stage.close().await
+}
+
+async fn of_too_many_former_targets_the_oldest_is_given_up_and_said(mut stage: Stage) -> Result<()> {
+    asleep(&stage, "web").await?;
+    stage.retire().await;
+    let note = |from: u32| {
+        let old = (from..8).map(|number| format!("apps/v1/deployments/old-{number},"));
+        format!("{}apps/v1/deployments/web", old.collect::<String>())
+    };
+    let key = "elasti.truefoundry.com/scale-target";
+    let noted = json!({ "metadata": { "annotations": { key: note(0) } } });
+    stage.merge(&stage.private_path("web"), &noted).await?;
+    let proxy = stage.proxy().await?;
+    proxy.on(Match::any().path_contains("/deployments/old-")).answer(Answer::internal_error());
+    stage.operate_behind(&proxy).await?;
+    let said = stage.event("web", "TooManyTargets").await;
+    assert!(said["note"].as_str().unwrap().contains("old-0 may still sleep"), "{said:#}");
+    let kept = |private: &Value| private["metadata"]["annotations"][key] == note(1);
+    stage.until("the others are noted", &stage.private_path("web"), kept).await;
+    stage.close().await
+}
+
+async fn what_an_older_one_takes_over_is_woken_though_nobody_knew_of_it(mut stage: Stage) -> Result<()> {
+    asleep(&stage, "a-web").await?;
+    asleep(&stage, "y-web").await?;
+    asleep(&stage, "z-web").await?;
+    stage.retire().await;
+    stage.merge(&stage.elasti_path("a-web"), &json!({ "spec": { "service": "z-web" } })).await?;
+    stage.operate().await?;
+    stage.condition("z-web", "Ready", "False", "Conflict").await;
+    stage.replicas("deployments/z-web", 1).await;
+    // Another target of the same name is another one, also where the older one cannot do anything yet.
+    let other = json!({ "service": "y-web",
+        "scaleTargetRef": { "apiVersion": "example.com/v1", "kind": "Unicorn", "name": "y-web" } });
+    stage.merge(&stage.elasti_path("a-web"), &json!({ "spec": other })).await?;
+    stage.condition("y-web", "Ready", "False", "Conflict").await;
+    stage.replicas("deployments/y-web", 1).await;
+    stage.close().await
+}
+
+async fn a_redirect_goes_though_somebody_took_its_note_away(mut stage: Stage) -> Result<()> {
+    asleep(&stage, "web").await?;
+    stage.retire().await;
+    stage.delete(&stage.private_path("web")).await?;
+    stage.merge(&stage.elasti_path("web"), &json!({ "spec": { "service": "nobody" } })).await?;
+    stage.operate().await?;
+    stage.condition("web", "ServiceFound", "False", "NotFound").await;
+    stage.replicas("deployments/web", 1).await;
+    stage.gone(&stage.slice_path("web")).await;
     stage.close().await
 }
 

@@ -80,6 +80,7 @@ impl Stage {
         settings.restore_deadline = Duration::from_secs(60);
         settings.linger = Duration::from_secs(1);
         settings.endpoints_patience = Duration::from_secs(2);
+        settings.in_flight = Duration::from_secs(1);
         settings.retry = Duration::from_secs(1);
         settings
     }
@@ -132,8 +133,17 @@ impl Stage {
 
     /// Starts the operator behind a proxy.
     pub(crate) async fn operate_behind(&mut self, proxy: &Proxy) -> Result<()> {
+        self.operate_behind_as_said(proxy, self.settings()).await
+    }
+
+    /// Starts the operator behind a proxy, with other settings.
+    pub(crate) async fn operate_behind_as_said(
+        &mut self,
+        proxy: &Proxy,
+        settings: OperatorSettings,
+    ) -> Result<()> {
         let factory = Self::factory_behind(proxy).await?;
-        self.operate_with(factory, self.settings());
+        self.operate_with(factory, settings);
         Ok(())
     }
 

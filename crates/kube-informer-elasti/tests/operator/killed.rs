@@ -3,6 +3,7 @@
 //! Who is killed is a process: this program once more, told by a variable what to do.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube_client::Config;
@@ -17,6 +18,7 @@ use kube_informer_testbed::proxy::{Fault, Match, Proxy};
 use serde_json::{Value, json};
 
 use crate::harness::{Stage, on_both};
+use crate::interrupted::noted;
 use crate::support::resolver::{PORT, SERVICE};
 
 on_both! {
@@ -26,8 +28,8 @@ on_both! {
 /// What the process is told: where the server is, and which namespace is meant.
 const TOLD: &str = "KUBE_INFORMER_ELASTI_PUTS_TO_SLEEP";
 
-/// What there is to write, at least: the slice, the number of replicas, the status.
-const LEAST: u64 = 3;
+/// What there is to write, at least: the slice, the note, the number of replicas, that the note goes, the status.
+const LEAST: u64 = 5;
 
 /// More writes than it has.
 const MOST: u64 = 20;
@@ -51,7 +53,8 @@ async fn a_process_that_puts_to_sleep() -> Result<()> {
     config.auth_info.token = None;
     let factory = Factory::from_config(config).await?;
     let manager = Manager::new(&factory);
-    let settings = OperatorSettings::new(namespace, SERVICE, PORT).scope(Scope::namespace(namespace));
+    let mut settings = OperatorSettings::new(namespace, SERVICE, PORT).scope(Scope::namespace(namespace));
+    settings.linger = Duration::from_secs(1);
     let operator = Operator::new(settings, &factory, &manager);
     manager.start();
     let runner = operator.run_under(Runner::new(&factory));
@@ -71,7 +74,7 @@ async fn a_process_that_puts_to_sleep() -> Result<()> {
 }
 
 /// Starts it behind a proxy.
-fn start(proxy: &Proxy, namespace: &str, log: &std::path::Path) -> Result<Process> {
+pub(crate) fn start(proxy: &Proxy, namespace: &str, log: &std::path::Path) -> Result<Process> {
     Launch::new("operator", std::env::current_exe()?, log)
         .args(["--exact", "killed::a_process_that_puts_to_sleep", "--nocapture"])
         .env(TOLD, format!("{}\n{namespace}", proxy.kubeconfig("none")))
@@ -90,7 +93,7 @@ fn hold(proxy: &Proxy, n: u64, held: Held) -> Fault {
 async fn killed_at_any_write_of_putting_to_sleep_nothing_is_lost(mut stage: Stage) -> Result<()> {
     stage.app("web", 1).await?;
     let folder = tempfile::tempdir()?;
-    let mut writes = 0;
+    let (mut writes, mut was_noted) = (0, false);
     for n in 0..MOST {
         let mut was_held = true;
         for (turn, held) in [Held::Before, Held::After].into_iter().enumerate() {
@@ -101,8 +104,9 @@ async fn killed_at_any_write_of_putting_to_sleep_nothing_is_lost(mut stage: Stag
             let proxy = stage.proxy().await?;
             let fault = hold(&proxy, n, held);
             let mut process = start(&proxy, &stage.namespace, &folder.path().join(format!("{n}-{turn}")))?;
-            let asleep =
-                |elasti: &Value| elasti["status"]["mode"] == "proxy" && elasti["status"]["replicas"] == 0;
+            let asleep = |elasti: &Value| {
+                elasti["status"]["mode"] == "proxy" && elasti["status"]["replicas"] == 0 && !noted(elasti)
+            };
             let elasti = stage.elasti_path("web");
             was_held &= tokio::select! {
                 () = fault.wait_applied(1) => true,
@@ -112,6 +116,7 @@ async fn killed_at_any_write_of_putting_to_sleep_nothing_is_lost(mut stage: Stag
             process.kill()?;
             // What it has sent and nobody has passed on is lost.
             proxy.shut_down().await;
+            was_noted |= noted(&stage.get(&elasti).await?);
             if turn == 0 {
                 // Nobody asks: either it is asleep and redirected, or awake and serves. Nothing stays between them.
                 stage.operate().await?;
@@ -132,6 +137,7 @@ async fn killed_at_any_write_of_putting_to_sleep_nothing_is_lost(mut stage: Stag
         writes = n + 1;
     }
     assert!((LEAST..MOST).contains(&writes), "there were {writes} writes");
+    assert!(was_noted, "whoever comes next is not told what was about to be done");
     stage.close().await
 }
 

@@ -21,6 +21,23 @@ async fn a_target_that_is_gone_has_no_replicas(stage: Stage) -> Result<()> {
     stage.delete(&stage.path("apps/v1/deployments/web")).await?;
     stage.condition("web", "TargetFound", "False", "NotFound").await;
     stage.until("nobody has any", &path, |elasti| elasti["status"]["replicas"].is_null()).await;
+    // The same where the Service is missing, too.
+    stage.app("db", 1).await?;
+    let path = stage.elasti_path("db");
+    stage.until("its replicas are told", &path, |elasti| elasti["status"]["replicas"] == 1).await;
+    stage.delete(&stage.path("services/db")).await?;
+    stage.condition("db", "ServiceFound", "False", "NotFound").await;
+    stage.delete(&stage.path("apps/v1/deployments/db")).await?;
+    stage.until("nobody has any", &path, |elasti| elasti["status"]["replicas"].is_null()).await;
+    stage.condition("db", "TargetFound", "False", "NotFound").await;
+    // And where there is no such kind.
+    stage.app("kind", 1).await?;
+    let path = stage.elasti_path("kind");
+    stage.until("its replicas are told", &path, |elasti| elasti["status"]["replicas"] == 1).await;
+    let unicorn = json!({ "apiVersion": "example.com/v9", "kind": "Unicorn" });
+    stage.merge(&path, &json!({ "spec": { "scaleTargetRef": unicorn } })).await?;
+    stage.condition("kind", "TargetFound", "False", "UnknownKind").await;
+    stage.until("nobody has any", &path, |elasti| elasti["status"]["replicas"].is_null()).await;
     stage.close().await
 }
 

@@ -1,6 +1,8 @@
 //! By which ways requests come: a redirect ends for each port and address family by itself, and nothing sleeps while one of
 //! them would lead to nobody.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use kube_informer_elasti::operator::SleepError;
 use kube_informer_testbed::cluster::Cluster;
@@ -10,7 +12,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Stage, addresses, conditions, on_both};
 
-on_both! { a_redirect_ends_for_each_port_by_itself }
+on_both! {
+    a_redirect_ends_for_each_port_by_itself,
+    an_end_does_not_wait_for_ports_that_nobody_answers_at,
+}
 
 fn ports(slice: &Value) -> Vec<&str> {
     slice["ports"].as_array().into_iter().flatten().filter_map(|port| port["name"].as_str()).collect()
@@ -30,25 +35,63 @@ async fn a_redirect_ends_for_each_port_by_itself(stage: Stage) -> Result<()> {
     assert_eq!(ports(&slice), ["http", "admin"]);
     stage.scale("deployments/web", 1).await?;
     stage.replicas("deployments/web", 1).await;
-    // Pods answer at one of them. At the other one, requests are kept, and it is said why.
-    let slice =
-        stage.until("one port is left", &stage.slice_path("web"), |slice| ports(slice) == ["admin"]).await;
-    assert_eq!(addresses(&slice), stage.resolver.addresses());
-    let said = stage.condition("web", "Redirected", "True", "PortsNotAnswered").await;
+    // Pods answer at one of them. At the other one, requests are kept for a while, as it may be late; then it is said why not.
+    let slice = stage.slice_path("web");
+    let left = stage.until("one port is left", &slice, |slice| ports(slice) == ["admin"]).await;
+    assert_eq!(addresses(&left), stage.resolver.addresses());
+    stage.mode("web", "serve").await;
+    stage.gone(&slice).await;
+    let said = stage.condition("web", "Redirected", "False", "PortsNotAnswered").await;
     assert!(said["message"].as_str().unwrap().contains("port admin by IPv4"), "{said:#}");
     stage.event("web", "PortsNotAnswered").await;
+    stage.condition("web", "Ready", "False", "PortsNotAnswered").await;
     // It can be put to sleep: everything is redirected then.
     stage.operator().put_to_sleep(&stage.namespace, "web").await?;
-    stage.until("both are back", &stage.slice_path("web"), |slice| ports(slice) == ["http", "admin"]).await;
+    stage.until("both are back", &slice, |slice| ports(slice) == ["http", "admin"]).await;
     stage.condition("web", "Ready", "True", "Reconciled").await;
     stage.scale("deployments/web", 1).await?;
-    stage.until("one is left again", &stage.slice_path("web"), |slice| ports(slice) == ["admin"]).await;
+    stage.until("one is left again", &slice, |slice| ports(slice) == ["admin"]).await;
     let mended = json!({ "spec": { "ports": [{ "name": "http", "port": 80, "targetPort": 8080 },
         { "name": "admin", "port": 81, "targetPort": 9090 }] } });
     stage.merge(&stage.path("services/web"), &mended).await?;
     stage.mode("web", "serve").await;
-    stage.gone(&stage.slice_path("web")).await;
+    stage.gone(&slice).await;
     stage.condition("web", "Ready", "True", "Reconciled").await;
+    stage.close().await
+}
+
+/// Nobody waits until it is too late: neither for a port that no pod has, nor for one that the Service has no more.
+async fn an_end_does_not_wait_for_ports_that_nobody_answers_at(mut stage: Stage) -> Result<()> {
+    let port = |name: &str, target: Value| json!({ "name": name, "port": 80, "targetPort": target });
+    let mut admin = port("admin", json!("admin"));
+    admin["port"] = json!(81);
+    for (name, ports) in
+        [("dead", json!([port("http", json!(8080)), admin])), ("renamed", json!([port("http", json!(8080))]))]
+    {
+        stage.deployment(name, 0).await?;
+        let spec = json!({ "selector": { "app": name }, "ports": ports });
+        stage.post(&stage.path("services"), &json!({ "metadata": { "name": name }, "spec": spec })).await?;
+        stage.elasti(name, name, ("apps/v1", "Deployment", name)).await?;
+        stage.mode(name, "proxy").await;
+        stage.redirected(name, &stage.resolver.addresses()).await;
+    }
+    stage.retire().await;
+    let renamed = json!({ "spec": { "ports": [port("web", json!(8080))] } });
+    stage.merge(&stage.path("services/renamed"), &renamed).await?;
+    stage.delete(&stage.elasti_path("renamed")).await?;
+    let mut settings = stage.settings();
+    // Longer than any test waits.
+    settings.restore_deadline = Duration::from_secs(600);
+    let patience = std::mem::replace(&mut settings.endpoints_patience, Duration::from_secs(600));
+    stage.operate_as_said(settings.clone()).await?;
+    stage.gone(&stage.elasti_path("renamed")).await;
+    stage.replicas("deployments/renamed", 1).await;
+    stage.retire().await;
+    settings.endpoints_patience = patience;
+    stage.operate_as_said(settings).await?;
+    stage.delete(&stage.elasti_path("dead")).await?;
+    stage.gone(&stage.elasti_path("dead")).await;
+    stage.replicas("deployments/dead", 1).await;
     stage.close().await
 }
 
@@ -120,15 +163,61 @@ async fn each_family_is_by_itself(stage: Stage) -> Result<()> {
     stage.until("the other family is redirected", &second, |slice| addresses(slice) == ["fd00:77::7"]).await;
     stage.redirected("web", &stage.resolver.addresses()).await;
     stage.scale("deployments/web", 1).await?;
-    // Pods answer by one of them.
+    // Pods answer by one of them; by the other one, none comes.
     stage.gone(&stage.slice_path("web")).await;
-    stage.condition("web", "Redirected", "True", "PortsNotAnswered").await;
-    assert_eq!(stage.find(&second).await.map(|slice| addresses(&slice)), Some(vec!["fd00:77::7".to_owned()]));
+    stage.condition("web", "Redirected", "False", "PortsNotAnswered").await;
+    stage.gone(&second).await;
     stage
         .post(&slices, &slice("web-by-hand", "web", "http", json!([{ "addresses": ["fd00:88::1"] }])))
         .await?;
+    stage.condition("web", "Ready", "True", "Reconciled").await;
     stage.mode("web", "serve").await;
+    stage.close().await
+}
+
+/// Pods have addresses of both families, and the slices that the server's controllers make lead to both.
+async fn pods_answer_by_both_families(stage: Stage) -> Result<()> {
+    stage.kubelet.both_families();
+    stage.deployment("web", 0).await?;
+    let spec = json!({ "selector": { "app": "web" }, "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }],
+        "ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv4", "IPv6"] });
+    stage.post(&stage.path("services"), &json!({ "metadata": { "name": "web" }, "spec": spec })).await?;
+    let slices = stage.path("discovery.k8s.io/v1/endpointslices");
+    let resolver = json!({
+        "metadata": { "name": "resolver-2", "labels": { "kubernetes.io/service-name": "elasti-resolver-service" } },
+        "addressType": "IPv6", "ports": [{ "name": "", "port": 8012, "protocol": "TCP" }],
+        "endpoints": [{ "addresses": ["fd00:77::7"] }],
+    });
+    stage.post(&slices, &resolver).await?;
+    stage.elasti("web", "web", ("apps/v1", "Deployment", "web")).await?;
+    stage.mode("web", "proxy").await;
+    let second = format!("{}-ipv6", stage.slice_path("web"));
+    stage.until("both families are redirected", &second, |slice| addresses(slice) == ["fd00:77::7"]).await;
+    stage.redirected("web", &stage.resolver.addresses()).await;
+    stage.scale("deployments/web", 1).await?;
+    stage.mode("web", "serve").await;
+    stage.gone(&stage.slice_path("web")).await;
     stage.gone(&second).await;
+    stage.condition("web", "Ready", "True", "Reconciled").await;
+    let of_pods = |slice: &&Value| {
+        slice["metadata"]["labels"]["kubernetes.io/service-name"] == "web" && !addresses(slice).is_empty()
+    };
+    let list = stage.get(&slices).await?;
+    let found = list["items"].as_array().into_iter().flatten().filter(of_pods);
+    let mut families: Vec<_> = found.filter_map(|slice| slice["addressType"].as_str()).collect();
+    families.sort_unstable();
+    assert_eq!(families, ["IPv4", "IPv6"]);
+    // The private Service has them, too, when the public one has: one that loses a family is followed.
+    let both = |service: &Value| service["spec"]["ipFamilies"] == json!(["IPv4", "IPv6"]);
+    stage.until("the private one has both", &stage.private_path("web"), both).await;
+    let single = json!({ "spec": { "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"] } });
+    stage.merge(&stage.path("services/web"), &single).await?;
+    let one = |service: &Value| service["spec"]["ipFamilies"] == json!(["IPv4"]);
+    stage.until("the private one has one", &stage.private_path("web"), one).await;
+    let dual = json!({ "spec": { "ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv4", "IPv6"] } });
+    stage.merge(&stage.path("services/web"), &dual).await?;
+    stage.until("the private one has both again", &stage.private_path("web"), both).await;
+    stage.condition("web", "Ready", "True", "Reconciled").await;
     stage.close().await
 }
 
@@ -143,4 +232,6 @@ async fn a_dual_stack_service_is_redirected_by_both_families_and_nothing_sleeps_
     both_families_are_redirected(stage).await.unwrap();
     let stage = Stage::real((*own).clone(), "each_family").await.unwrap();
     each_family_is_by_itself(stage).await.unwrap();
+    let stage = Stage::real((*own).clone(), "pods_of_both").await.unwrap();
+    pods_answer_by_both_families(stage).await.unwrap();
 }

@@ -246,34 +246,27 @@ fn what_others_manage_is_not_free() {
 }
 
 #[test]
-fn the_target_that_was_noted_is_found_again() {
-    let deployments = Resource::of::<k8s_openapi::api::apps::v1::Deployment>();
-    let note = target_note(&deployments, "web");
-    assert_eq!(note, "apps/v1/deployments/web");
-    let (resource, name) = noted_target(&note).unwrap();
-    assert_eq!((resource.path(Some("x")), &*name), (deployments.path(Some("x")), "web"));
-    let (core, _) = noted_target("/v1/replicationcontrollers/a").unwrap();
-    assert_eq!(core.path(None), "/api/v1/replicationcontrollers");
-    for wrong in ["", "apps/v1/web", "apps/v1//web", "apps//deployments/web", "a/b/c/"] {
-        assert!(noted_target(wrong).is_none(), "{wrong}");
-    }
-}
-
-#[test]
-fn a_note_leads_nowhere_else() {
-    let elsewhere = "apps%2fv1%2fnamespaces%2fother%2fdeployments%2fdb%2fscale?";
-    for (group, version, plural, name) in [
-        (elsewhere, "v1", "x", "y"),
-        ("apps", "v1?", "deployments", "web"),
-        ("apps", "v1", "deployments#", "web"),
-        ("apps", "v1", "deployments", "../../other/deployments/web"),
-        ("apps", "v1", "deployments", ".."),
-        ("..", "v1", "deployments", "web"),
-        ("apps", "v1", "Deployments", "web"),
-    ] {
-        let note = format!("{group}/{version}/{plural}/{name}");
-        assert!(noted_target(&note).is_none(), "{note}");
-    }
+fn a_private_service_gets_the_families_of_the_public_one() {
+    let there = private_service(&owner(), &web(), "t".to_owned());
+    let mut public = web();
+    let spec = public.spec.as_mut().unwrap();
+    spec.ip_families = Some(vec!["IPv4".to_owned(), "IPv6".to_owned()]);
+    spec.ip_family_policy = Some("PreferDualStack".to_owned());
+    let wanted = private_service(&owner(), &public, "t".to_owned());
+    let Amended::Changed(new) = amended_service(&there, &wanted) else { panic!("it differs") };
+    let spec = new.spec.as_ref().unwrap();
+    assert_eq!(spec.ip_families.as_ref().unwrap().len(), 2);
+    assert_eq!(spec.ip_family_policy.as_deref(), Some("PreferDualStack"));
+    assert_eq!(amended_service(&new, &wanted), Amended::Same, "once is enough");
+    // The first one is for life.
+    public.spec.as_mut().unwrap().ip_families = Some(vec!["IPv6".to_owned()]);
+    let wanted = private_service(&owner(), &public, "t".to_owned());
+    assert_eq!(amended_service(&there, &wanted), Amended::Anew);
+    // A server that knows one family says nothing, and what there is stays.
+    let spec = public.spec.as_mut().unwrap();
+    (spec.ip_families, spec.ip_family_policy) = (None, None);
+    let wanted = private_service(&owner(), &public, "t".to_owned());
+    assert_eq!(amended_service(&there, &wanted), Amended::Same);
 }
 
 #[test]
@@ -325,6 +318,17 @@ fn a_way_is_answered_by_a_ready_endpoint_of_its_family_and_port() {
 }
 
 #[test]
+fn a_service_is_asked_by_its_families_at_its_tcp_ports() {
+    let mut public = web();
+    let both = [way(Family::V4, "http"), way(Family::V4, "metrics")];
+    assert_eq!(ways_of(&public), BTreeSet::from(both));
+    let spec = public.spec.as_mut().unwrap();
+    spec.ip_families = Some(vec!["IPv6".to_owned()]);
+    spec.ports.as_mut().unwrap().truncate(1);
+    assert_eq!(ways_of(&public), BTreeSet::from([way(Family::V6, "http")]));
+}
+
+#[test]
 fn a_redirect_ends_where_others_answer_and_nowhere_else() {
     let mut public = web();
     public.spec.as_mut().unwrap().ip_families = Some(vec!["IPv4".to_owned(), "IPv6".to_owned()]);
@@ -373,25 +377,6 @@ fn what_others_add_to_our_objects_stays() {
     there.metadata.labels.as_mut().unwrap().remove(SLICE_MANAGED_BY);
     let Amended::Changed(new) = amended_slice(&there, &wanted) else { panic!("it differs") };
     assert_eq!(new.metadata.labels, wanted.metadata.labels);
-}
-
-#[test]
-fn a_reference_names_what_was_noted_or_it_is_not_said() {
-    let (resource, name) = noted_target("apps/v1/deployments/web").unwrap();
-    let names = |api_version: &str, kind: &str, target: &str| {
-        let reference = ScaleTargetRef {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-            name: target.to_owned(),
-        };
-        is_noted(&resource, &name, &reference)
-    };
-    for kind in ["Deployment", "deployments", "DEPLOYMENT"] {
-        assert!(names("apps/v1", kind, "web"), "{kind}");
-    }
-    assert!(!names("apps/v1", "StatefulSet", "web") && !names("apps/v1", "", "web"));
-    assert!(!names("apps/v2", "Deployment", "web") && !names("v1", "Deployment", "web"));
-    assert!(!names("apps/v1", "Deployment", "web-2"));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use super::{Family, is_ready};
+use super::{Family, families, is_ready, is_tcp, ports};
 
 /// How a request comes to a Service: by an address family, at a port, which slices know by its name.
 pub(in crate::operator) type Way = (Family, String);
@@ -16,6 +17,16 @@ pub(in crate::operator) fn ways<'a>(slices: impl IntoIterator<Item = &'a Endpoin
         let Some(family) = Family::parse(&slice.address_type) else { continue };
         let ports = slice.ports.iter().flatten();
         let tcp = ports.filter(|port| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP"));
+        ways.extend(tcp.map(|port| (family, port.name.clone().unwrap_or_default())));
+    }
+    ways
+}
+
+/// The ways by which a Service is asked.
+pub(in crate::operator) fn ways_of(public: &Service) -> BTreeSet<Way> {
+    let mut ways = BTreeSet::new();
+    for family in families(public) {
+        let tcp = ports(public).filter(|port| is_tcp(port));
         ways.extend(tcp.map(|port| (family, port.name.clone().unwrap_or_default())));
     }
     ways

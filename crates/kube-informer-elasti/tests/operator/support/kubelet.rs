@@ -37,6 +37,8 @@ struct Shared {
     delay: AtomicU64,
     /// Whether pods become ready at all.
     ready: AtomicBool,
+    /// Whether pods have addresses of both families.
+    dual: AtomicBool,
     pods: Mutex<HashMap<String, Life>>,
 }
 
@@ -64,6 +66,7 @@ impl Kubelet {
             starts,
             delay: AtomicU64::new(0),
             ready: AtomicBool::new(true),
+            dual: AtomicBool::new(false),
             pods: Mutex::default(),
         });
         let mut tasks = Vec::new();
@@ -91,6 +94,11 @@ impl Kubelet {
     /// Whether pods become ready from now on.
     pub(crate) fn ready(&self, ready: bool) {
         self.shared.ready.store(ready, Ordering::Relaxed);
+    }
+
+    /// Pods that start from now on have an address of the second family, too. Nobody answers there: it is there to be led to.
+    pub(crate) fn both_families(&self) {
+        self.shared.dual.store(true, Ordering::Relaxed);
     }
 
     /// Makes those ready that were kept from it.
@@ -229,7 +237,11 @@ impl Shared {
             condition("ContainersReady", ready),
             condition("Ready", ready)
         ]);
-        let status = json!({ "status": { "phase": "Running", "podIP": address, "podIPs": [{ "ip": address }],
+        let mut addresses = vec![json!({ "ip": address })];
+        if self.dual.load(Ordering::Relaxed) {
+            addresses.push(json!({ "ip": format!("fd00:99::{}", address.replace('.', ":")) }));
+        }
+        let status = json!({ "status": { "phase": "Running", "podIP": address, "podIPs": addresses,
             "conditions": conditions, "startTime": now } });
         let path = self.path(&format!("pods/{}/status", text(&pod["metadata"]["name"])));
         let answer = self.endpoint.merge_patch(&path, &status).await?;
