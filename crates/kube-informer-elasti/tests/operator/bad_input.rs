@@ -2,10 +2,12 @@
 
 use anyhow::Result;
 use kube_informer_testbed::cluster::Cluster;
+use kube_informer_testbed::control_plane::Options;
+use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::require;
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, on_both, spec};
+use crate::harness::{SOON, Stage, on_both, spec};
 
 on_both! {
     whatever_is_wrong_is_said_and_the_others_go_on,
@@ -160,10 +162,8 @@ async fn an_object_that_cannot_be_read_is_told_and_can_be_deleted() -> Result<()
     stage.close().await
 }
 
-/// The same, where the definition asks for more again: what the server does not let be written is told all the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_object_of_an_older_schema_is_told_and_the_others_go_on() -> Result<()> {
-    let mut stage = Stage::embedded().await?;
+/// The same, where the definition asks for more again.
+async fn of_an_older_schema(mut stage: Stage) -> Result<()> {
     stage.retire().await;
     let path = format!(
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}",
@@ -171,30 +171,48 @@ async fn an_object_of_an_older_schema_is_told_and_the_others_go_on() -> Result<(
     );
     let lax = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let strict = stage.get(&path).await?["spec"]["versions"][0]["schema"].clone();
-    for (schema, is_made) in [(json!({ "openAPIV3Schema": lax }), true), (strict, false)] {
-        let mut definition = stage.get(&path).await?;
-        definition["spec"]["versions"][0]["schema"] = schema;
-        let answer = stage.endpoint.put(&path, &definition).await?;
-        assert!(answer.status.is_success(), "{answer:?}");
-        if is_made {
-            stage
-                .elasti_of("odd", &json!({ "service": ["web"], "scaleTargetRef": "deployment/web" }))
-                .await?;
+    let odd = json!({ "service": ["web"], "scaleTargetRef": "deployment/web" });
+    let list = stage.path("elasti.truefoundry.com/v1alpha1/elastiservices?dryRun=All");
+    let probe = json!({ "apiVersion": "elasti.truefoundry.com/v1alpha1", "kind": "ElastiService",
+        "metadata": { "name": "probe" }, "spec": odd });
+    for (schema, expected) in [(json!({ "openAPIV3Schema": lax }), 201), (strict, 422)] {
+        // Others write to it, too, and what is written takes effect a moment later.
+        eventually("the schema is another one", SOON, async || {
+            let mut definition = stage.get(&path).await.ok()?;
+            definition["spec"]["versions"][0]["schema"] = schema.clone();
+            stage.endpoint.put(&path, &definition).await.ok().filter(|answer| answer.status.is_success())
+        })
+        .await;
+        eventually("it has taken effect", SOON, async || {
+            stage.endpoint.post(&list, &probe).await.ok().filter(|answer| answer.status == expected)
+        })
+        .await;
+        if expected == 201 {
+            stage.elasti_of("odd", &odd).await?;
         }
     }
     stage.operate().await?;
     stage.app("web", 0).await?;
-    // A server that checks only what is new lets the finalizer be written: then it is that it cannot be read.
-    let events = stage.path("events.k8s.io/v1/events");
-    let is_told = |event: &Value| {
-        event["regarding"]["name"] == "odd"
-            && matches!(event["reason"].as_str(), Some("Rejected" | "Unreadable"))
-    };
-    stage
-        .until("it is told", &events, |list| list["items"].as_array().into_iter().flatten().any(is_told))
-        .await;
+    // Servers check only what is new, so finalizer and status can be written: it is that it cannot be read.
+    let said = stage.condition("odd", "Ready", "False", "Unreadable").await;
+    assert!(said["message"].as_str().unwrap().contains("write it as the definition"), "{said:#}");
+    stage.event("odd", "Unreadable").await;
     stage.mode("web", "proxy").await;
+    stage.delete(&stage.elasti_path("odd")).await?;
+    stage.gone(&stage.elasti_path("odd")).await;
     stage.close().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_of_an_older_schema_is_told_and_the_others_go_on() -> Result<()> {
+    of_an_older_schema(Stage::embedded().await?).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_of_an_older_schema_is_told_on_the_real_server() {
+    let own = require!(Cluster::own(Options::new().controller_manager(true)).await);
+    let stage = Stage::real((*own).clone(), "an_older_schema").await.unwrap();
+    of_an_older_schema(stage).await.unwrap();
 }
 
 /// Allowed almost everything: what is missing is said, and done when it is allowed.
@@ -232,6 +250,7 @@ async fn forbidden(cluster: Cluster) -> Result<()> {
     stage.service("db", json!({ "app": "db" })).await?;
     stage.elasti("db", "db", ("apps/v1", "StatefulSet", "db")).await?;
     stage.condition("db", "TargetFound", "False", "Forbidden").await;
+    stage.event("db", "Forbidden").await;
     for rule in &mut rules {
         rule["verbs"] = json!(["*"]);
         rule["resources"] = json!(["*"]);
