@@ -64,6 +64,9 @@ pub(crate) struct Args {
     /// ElastiServices that are looked after at a time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = crate::controller::workers)]
     workers: usize,
+    /// How long what the resolver keeps can still go on after the redirect of a Service has ended for good
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    linger: Duration,
 }
 
 /// An address, or nowhere.
@@ -101,6 +104,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     settings.metrics = args.metrics_bind_address.0;
     settings.probes = args.health_probe_bind_address.0;
     settings.workers = args.workers;
+    settings.linger = args.linger;
     let source = args.kubeconfig.map_or_else(Source::in_cluster_first, Source::file);
     settings.source = match args.context {
         Some(context) => source.context(context),
@@ -183,6 +187,7 @@ mod tests {
         .unwrap();
         let settings = settings(args).unwrap();
         assert!(settings.leader_elect && settings.watch_namespaces.is_empty());
+        assert_eq!(settings.linger, Duration::from_secs(10));
         assert_eq!(settings.metrics.unwrap().to_string(), ":8080");
         assert_eq!(settings.probes.unwrap().to_string(), "127.0.0.1:8081");
     }

@@ -90,11 +90,13 @@ async fn killed_at_any_write_of_an_edit_nothing_is_left_of_before(world: World) 
         world.edit_elasti(&web(n), &spec).await;
     };
     let after = async |n| {
-        world.becomes(&web(n), &next(n), "proxy").await;
         eventually("nothing is left of before", SOON, async || {
+            let (kept, answered) = world.endpoints(&web(n)).await;
+            assert!(!kept.is_empty() || !answered.is_empty(), "the redirect went before anybody answered");
             world.is_unredirected(&web(n)).await.then_some(())
         })
         .await;
+        world.becomes(&web(n), &next(n), "proxy").await;
         assert_eq!(world.replicas(&web(n)).await, 1, "nobody else would wake it");
         assert_eq!(world.replicas(&next(n)).await, 0);
     };

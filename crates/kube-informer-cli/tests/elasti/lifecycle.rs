@@ -24,11 +24,22 @@ async fn a_service_sleeps_wakes_and_serves(world: World) {
     for line in [
         r#"elasti_operator_scale_counter{error="success"} 1"#,
         r#"elasti_operator_scale_counter{error="unknown_service"} 1"#,
+        r#"elasti_operator_informer_count{informer_name="deployments.apps"} 1"#,
+        r#"elasti_operator_informer_count{informer_name="services"} 1"#,
+        // However often it was looked at, each was begun once.
+        r#"elasti_operator_informer_counter{action="add",error="success"} 2"#,
         &mode,
     ] {
         assert!(metrics.lines().any(|found| found == line), "{metrics}\nlacks {line}");
     }
-    for name in ["controller_runtime_reconcile_total{", "workqueue_adds_total{", "kube_informer_objects{"] {
+    for name in [
+        "controller_runtime_reconcile_total{",
+        "workqueue_adds_total{",
+        "kube_informer_objects{",
+        "kube_informer_manager_watches{",
+        r#"elasti_operator_informer_handler_counter{error="success"}"#,
+        r#"elasti_operator_CRD_update_counter{mode="proxy",error="success"}"#,
+    ] {
         assert!(metrics.contains(name), "{metrics}\nlacks {name}");
     }
     let mut families: Vec<_> = metrics.lines().filter(|line| line.starts_with("# TYPE ")).collect();
@@ -40,6 +51,11 @@ async fn a_service_sleeps_wakes_and_serves(world: World) {
     let metrics = operator.wake.get("/metrics").await.unwrap();
     assert!(metrics.status.is_success() && metrics.text().contains("elasti_operator_reconcile"));
     assert!(operator.probes.get("/healthz").await.unwrap().status.is_success());
+    world.delete_elasti("web").await;
+    world.forgotten("web").await;
+    let metrics = operator.metrics.get("/metrics").await.unwrap().text().into_owned();
+    let finalized = r#"elasti_operator_CRD_finalizer_counter{error="success"}"#;
+    assert!(metrics.contains(finalized), "{metrics}\nlacks {finalized}");
 }
 
 /// The main scenario, which ends with a service that is awake.

@@ -78,7 +78,7 @@ async fn another_takes_over_in_each_mode(world: World) {
     // SIGKILL before it is taken back.
     leader.kill();
     world.delete_elasti("web").await;
-    world.forgotten("web").await;
+    world.given_back("web", 1).await;
     assert_eq!(other.stop().await.0.code(), Some(0));
 }
 

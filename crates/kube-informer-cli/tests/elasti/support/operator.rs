@@ -74,6 +74,8 @@ impl Operator {
             "--wake-bind-address=127.0.0.1:0",
             "--metrics-bind-address=127.0.0.1:0",
             "--health-probe-bind-address=127.0.0.1:0",
+            // Nobody here has anything kept that is under way for so long.
+            "--linger=1s",
         ];
         Launch::new("operator", env!("CARGO_BIN_EXE_kube-informer"), file("log"))
             .args(args)
