@@ -15,8 +15,8 @@ use kube_informer::factory::{Factory, InformerBuilder, Timings};
 use kube_informer::informer::Scope;
 use kube_informer::resource::Resource;
 
-use crate::demo::duration;
 use crate::target::Target;
+use crate::time::duration;
 use crate::usage::Usage;
 
 /// How long the first answer of a server may take.
@@ -38,7 +38,7 @@ pub(crate) struct ClusterArgs {
     /// Ask as a member of this group; can be given several times
     #[arg(long = "as-group", value_name = "GROUP", requires = "as_user", value_parser = not_empty)]
     as_groups: Vec<String>,
-    /// How long one answer of the server may take, such as 10s; 0 is as long as usual, half a minute
+    /// How long one answer of the server may take, such as 10s or 1m30s; 0 is as long as usual, half a minute
     #[arg(long, value_name = "TIME", value_parser = duration)]
     request_timeout: Option<Duration>,
 }

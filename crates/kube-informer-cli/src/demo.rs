@@ -22,32 +22,18 @@ use crate::apiserver::Pace;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::Output;
 use crate::style::{Style, When};
+use crate::time::duration;
 use crate::vitals;
 use house::{House, Lively, Numbers};
 
 /// Run the demo.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// End by itself after this time, such as 30s or 2m
+    /// End by itself after this time, such as 30s or 1m30s
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
     #[command(flatten)]
     pace: Pace,
-}
-
-/// `90`, `90s`, `2m`, `1h`, `500ms`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| "must be a time such as 30s, 2m or 1h".to_owned())?;
-    let millis = match unit {
-        "ms" => Some(number),
-        "" | "s" => number.checked_mul(1000),
-        "m" => number.checked_mul(60_000),
-        "h" => number.checked_mul(3_600_000),
-        _ => return Err(format!("{unit:?} is no unit of time: use ms, s, m or h")),
-    };
-    millis.map(Duration::from_millis).ok_or_else(|| "is too long".to_owned())
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
@@ -110,19 +96,4 @@ fn summary(lively: &Lively, time: Duration) -> String {
 
 fn mebibytes(bytes: u64) -> String {
     format!("{} MiB of memory", bytes.div_ceil(1 << 20))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_with_their_unit() {
-        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        for wrong in ["", "s", "2 m", "2d", "-1s", "99999999999999999999h", "9999999999999999h"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 }

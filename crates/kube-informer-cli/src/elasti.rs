@@ -13,8 +13,8 @@ use kube_informer_elasti::run::Running;
 use kube_informer_elasti::settings::{self, Address, Election, Flags, Settings};
 use tokio::sync::oneshot;
 
-use crate::demo::duration;
 use crate::interrupt::{Ended, Interrupt};
+use crate::time::duration;
 
 /// Run the ElastiService operator.
 #[derive(Debug, clap::Args)]

@@ -7,6 +7,7 @@
 // How it is called, and how commands end.
 mod interrupt;
 mod naming;
+mod time;
 mod usage;
 
 // Which cluster, and what of it.

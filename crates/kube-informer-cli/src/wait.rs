@@ -23,10 +23,10 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, ClusterArgs, SelectArgs};
 use crate::condition::Condition;
-use crate::demo::duration;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Lines, Output};
 use crate::target::{Target, TargetArgs};
+use crate::time::duration;
 use crate::usage::Usage;
 
 use follow::{Message, Messages, Source};
@@ -98,7 +98,7 @@ pub(crate) struct Args {
     /// End at once, with exit code 3, when an object meets this; can be given several times
     #[arg(long, value_name = "CONDITION", value_parser = |text: &str| text.parse::<Condition>())]
     fail_on: Vec<Condition>,
-    /// How long to wait, such as 30s or 5m; 0 looks once, and below 0 it is a week
+    /// How long to wait, such as 30s or 1m30s; 0 looks once, and below 0 it is a week
     #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, value_parser = timeout)]
     timeout: Duration,
     /// All objects of a type
@@ -112,7 +112,7 @@ pub(crate) struct Args {
 
 fn timeout(text: &str) -> Result<Duration, String> {
     match text.strip_prefix('-') {
-        Some(below) => duration(below).map(|_| WEEK),
+        Some(below) => duration(below).map(|below| if below.is_zero() { below } else { WEEK }),
         None => duration(text).map(|time| time.min(FOR_EVER)),
     }
 }
@@ -493,6 +493,8 @@ mod tests {
         assert_eq!(timeout("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(timeout("0"), Ok(Duration::ZERO));
         assert_eq!(timeout("0s"), Ok(Duration::ZERO));
+        assert_eq!(timeout("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(timeout("-0s"), Ok(Duration::ZERO));
         assert_eq!(timeout("-1s"), Ok(WEEK));
         assert!(timeout("-soon").is_err() && timeout("soon").is_err());
     }

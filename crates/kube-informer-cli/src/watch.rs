@@ -24,7 +24,6 @@ use tokio::sync::mpsc;
 
 use crate::cluster::{ClusterArgs, SelectArgs};
 use crate::condition::Condition;
-use crate::demo::duration;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Closed, Lines, Output, Page};
 use crate::progress::Progress;
@@ -33,6 +32,7 @@ use crate::show::Format;
 use crate::show::table::Cells;
 use crate::style::{Style, Tone, When};
 use crate::target::TargetArgs;
+use crate::time::duration;
 use pulse::Pulse;
 use story::{Story, Told};
 use until::Until;

@@ -11,7 +11,7 @@ use kube_informer_testbed::require;
 use serde_json::json;
 
 use crate::harness::{Place, on_both, output};
-use crate::running::{kube_informer, run, text};
+use crate::running::{finish, kube_informer, run, text};
 
 on_both! {
     a_selector_that_the_server_does_not_take_is_told,
@@ -43,6 +43,8 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["get", "pods", "-n", "A b"], "no name of a namespace"),
         (&["get", "pods", "--as-group", "a"], "--as"),
         (&["watch", "pods", "--timeout", "soon"], "such as 30s"),
+        (&["watch", "pods", "--timeout", "1m30"], "lacks a unit"),
+        (&["get", "pods", "--request-timeout", "2d"], "is no unit of time"),
         (&["watch", "pods", "--color", "red"], "always"),
         (&["get", "pods", "-o", "jsonpath={.a"], "jsonpath"),
         (&["watch", "pods", "--until", "condition="], "condition=Ready"),
@@ -63,26 +65,27 @@ fn without_a_kubeconfig_it_says_where_it_looked() {
         command
     };
     for name in ["get", "watch"] {
-        let output = command(&[name, "pods"]).output().unwrap();
+        let output = finish(command(&[name, "pods"]));
         assert_eq!(output.status.code(), Some(1));
         let looked = home.path().join(".kube/config");
         one_line(&output.stderr, &[looked.to_str().unwrap(), "KUBECONFIG is not set", "--kubeconfig FILE"]);
     }
-    let output = command(&["get", "pods"]).env("KUBECONFIG", "/nowhere/at/all").output().unwrap();
+    let mut elsewhere = command(&["get", "pods"]);
+    elsewhere.env("KUBECONFIG", "/nowhere/at/all");
+    let output = finish(elsewhere);
     assert_eq!(output.status.code(), Some(1));
     one_line(&output.stderr, &["/nowhere/at/all", "--kubeconfig FILE"]);
-    let output = command(&["get", "pods", "--kubeconfig", "/nowhere/else"]).output().unwrap();
+    let output = finish(command(&["get", "pods", "--kubeconfig", "/nowhere/else"]));
     assert_eq!(output.status.code(), Some(1));
     one_line(&output.stderr, &["/nowhere/else"]);
     let file = home.path().join("broken");
     std::fs::write(&file, "clusters: [\n").unwrap();
-    let output = command(&["get", "pods", "--kubeconfig", file.to_str().unwrap()]).output().unwrap();
+    let output = finish(command(&["get", "pods", "--kubeconfig", file.to_str().unwrap()]));
     assert_eq!(output.status.code(), Some(1));
     one_line(&output.stderr, &["kubeconfig"]);
     Access::anonymous("http://127.0.0.1:1").write(&file).unwrap();
-    let output = command(&["get", "pods", "--kubeconfig", file.to_str().unwrap(), "--context", "none"])
-        .output()
-        .unwrap();
+    let args = ["get", "pods", "--kubeconfig", file.to_str().unwrap(), "--context", "none"];
+    let output = finish(command(&args));
     assert_eq!(output.status.code(), Some(1));
     one_line(&output.stderr, &["none", "kubectl config get-contexts"]);
 }
@@ -180,7 +183,7 @@ async fn a_full_disk_is_told_and_a_closed_stdout_is_not() -> Result<()> {
             place.namespace,
             place.file(),
         );
-        shell.args(["-c", &line]).stdin(Stdio::null());
+        shell.args(["-c", &line]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let output = output(shell).await;
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{stdout}");
     }

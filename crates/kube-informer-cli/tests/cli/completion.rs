@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::harness::{Place, on_both, output};
-use crate::running::{kube_informer, run, text};
+use crate::running::{Running, finish, kube_informer, run, text};
 
 on_both! {
     types_and_names_are_those_of_the_cluster,
@@ -43,7 +43,9 @@ fn bash(script: &str, line: &str) -> Vec<String> {
         quoted.join(" "),
         words.len() - 1,
     );
-    let output = std::process::Command::new("bash").args(["--norc", "-c", &program]).output().unwrap();
+    let mut command = std::process::Command::new("bash");
+    command.args(["--norc", "-c", &program]);
+    let output = finish(command);
     assert_eq!(text(&output.stderr), "", "{line}");
     text(&output.stdout).lines().map(str::to_owned).collect()
 }
@@ -94,7 +96,8 @@ fn a_script_that_nobody_reads_to_its_end_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = kube_informer(&["completion", "zsh"]);
-    let output = command.stdout(writer).spawn().unwrap().wait_with_output().unwrap();
+    command.stdout(writer);
+    let output = Running::of(command).output();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
 
@@ -103,7 +106,8 @@ fn the_last_word_is_completed_as_kubectl_asks() {
     let completed = |words: &[&str]| {
         let mut command = kube_informer(&[&["__complete"], words].concat());
         // There is no cluster to ask.
-        let output = command.env("KUBECONFIG", "/nowhere/at/all").output().unwrap();
+        command.env("KUBECONFIG", "/nowhere/at/all");
+        let output = finish(command);
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{words:?}");
         text(&output.stdout)
     };

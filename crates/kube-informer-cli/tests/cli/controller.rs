@@ -139,14 +139,10 @@ fn the_controller_ends_at_sigterm_though_the_cluster_is_away_and_its_output_is_s
     // As much as a pipe holds: its first word waits for a reader, who never comes.
     std::io::Write::write_all(&mut writer, &vec![b'.'; 65536]).unwrap();
     let mut command = kube_informer(&["controller", "deployments", "--kubeconfig", kubeconfig.path()]);
-    let mut controller = Running { child: command.stdout(writer).spawn().unwrap(), lines: None };
+    command.stdout(writer);
+    let mut controller = Running::of(command);
     // It tries, and says what is wrong: so it runs.
-    let mut stderr = std::io::BufReader::new(controller.child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("refused") {
-        line.clear();
-        assert_ne!(std::io::BufRead::read_line(&mut stderr, &mut line).unwrap(), 0, "it has ended");
-    }
+    let line = controller.note("refused");
     assert!(!line.contains('\x1b'), "colors are for terminals: {line:?}");
     assert_eq!(controller.terminate(), Some(130));
     drop(reader);

@@ -1,6 +1,6 @@
 //! `demo`: what a newcomer sees, and what is left of it.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 
 use kube_informer_testbed::eventually::eventually;
@@ -138,13 +138,10 @@ async fn the_same_seed_makes_the_same_pods() {
 fn the_demo_is_quiet_when_its_reader_has_seen_enough() {
     let mut demo = Running::start(&["demo", "--speed", "10"]);
     demo.line("Kubernetes API on http://127.0.0.1:");
-    let mut stderr = demo.child.stderr.take().unwrap();
     // `demo | head -1`: the pipe closes.
-    demo.lines = None;
-    assert_eq!(demo.child.wait().unwrap().code(), Some(0));
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "");
+    demo.close_stdout();
+    assert_eq!(demo.code(), Some(0));
+    assert_eq!(demo.said(), "");
 }
 
 #[test]
@@ -155,13 +152,10 @@ fn the_demo_ends_at_sigterm_though_its_output_is_stuck() {
     let (reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&vec![b'.'; 65536]).unwrap();
     let mut command = kube_informer(&["demo"]);
-    let child = command.env("TMPDIR", &folder).stdout(writer).spawn().unwrap();
-    let mut demo = Running { child, lines: None };
+    command.env("TMPDIR", &folder).stdout(writer);
+    let mut demo = Running::of(command);
     let kubeconfig = folder.join(format!("kube-informer-demo-{}.yaml", demo.child.id()));
-    while !kubeconfig.exists() {
-        assert_eq!(demo.child.try_wait().unwrap(), None);
-        std::thread::yield_now();
-    }
+    demo.until_it_is("the kubeconfig is there", || kubeconfig.exists());
     assert_eq!(demo.terminate(), Some(130));
     drop(reader);
     // Empty, therefore it goes: the kubeconfig was taken away.

@@ -108,7 +108,9 @@ impl Place {
             .env("HOME", home)
             .env("KUBECACHEDIR", home.join("cache"))
             .env("KUBERC", "off")
-            .stdin(Stdio::null());
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Ok(output(command).await)
     }
 
@@ -128,10 +130,9 @@ impl Place {
     }
 }
 
-/// Runs a command to its end.
-pub(crate) async fn output(mut command: Command) -> Output {
-    let run = tokio::task::spawn_blocking(move || command.output().unwrap());
-    tokio::time::timeout(SOON, run).await.expect("the command ends in time").unwrap()
+/// Runs a command to its end that has pipes for what it says, without holding up the server of the test.
+pub(crate) async fn output(command: Command) -> Output {
+    tokio::task::spawn_blocking(move || Running::of(command).output()).await.unwrap()
 }
 
 /// What a blocking call gives, without holding up the server of the test.

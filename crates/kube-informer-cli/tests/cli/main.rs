@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in what a test calls is the failure report, too")]
 
-use std::io::Read;
-
 // A command that runs, a cluster for it, and who connects to it.
 mod client;
 mod harness;
+mod heard;
 mod running;
 
 // `controller deployments`, and who is connected to it.
@@ -44,16 +43,14 @@ fn the_embedded_server_goes_on_when_nobody_reads_what_it_prints() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = kube_informer(&["apiserver", "--write-kubeconfig", file.to_str().unwrap()]);
-    let mut server = Running { child: command.stdout(writer).spawn().unwrap(), lines: None };
-    let mut stderr = server.child.stderr.take().unwrap();
-    while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with("}\n")) {
-        assert_eq!(server.child.try_wait().unwrap(), None);
-        std::thread::yield_now();
-    }
-    assert_eq!(server.terminate(), Some(130));
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "");
+    command.stdout(writer);
+    let mut server = Running::of(command);
+    server.until_it_is("the kubeconfig is written", || {
+        std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with("}\n"))
+    });
+    server.signal("-TERM");
+    assert_eq!(server.code(), Some(130));
+    assert_eq!(server.said(), "");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use kube_informer_testbed::{binaries, require};
 
-use crate::running::{run, text};
+use crate::running::{finish, run, text};
 
 /// A folder with the binary under kubectl's names for plugins.
 fn plugins() -> tempfile::TempDir {
@@ -21,7 +21,8 @@ fn kubectl(kubectl: &Path, plugins: &Path, arguments: &[&str]) -> Output {
     let path = std::env::join_paths(std::iter::once(plugins.to_owned()).chain(std::env::split_paths(&path)));
     let mut command = Command::new(kubectl);
     command.args(arguments).env("PATH", path.unwrap()).env("HOME", plugins).env("KUBERC", "off");
-    command.env_remove("KUBECONFIG").env_remove("RUST_LOG").output().unwrap()
+    command.env_remove("KUBECONFIG").env_remove("RUST_LOG");
+    finish(command)
 }
 
 #[tokio::test]

@@ -1,8 +1,6 @@
 //! What only happens on a terminal: progress, colours, and a terminal that stands still.
 
-use std::fs::File;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use kube_informer_apiserver::faults::{Match, Request};
@@ -11,57 +9,22 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
 use crate::harness::{Place, blocking};
+use crate::heard::Heard;
+use crate::running::Running;
 
-/// A command on a terminal of its own; killed if the test fails.
-struct Terminal {
-    child: Child,
-    screen: File,
-    seen: String,
-}
-
-impl Terminal {
-    fn start(mut command: Command) -> Self {
-        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&screen).unwrap();
-        unlockpt(&screen).unwrap();
-        let name = ptsname(&screen, Vec::new()).unwrap();
-        let open = || {
-            let flags = OFlags::RDWR | OFlags::NOCTTY;
-            Stdio::from(rustix::fs::open(&name, flags, Mode::empty()).unwrap())
-        };
-        let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
-        // The command has the only other handles now: when it ends, there is nothing more to read.
-        drop(command);
-        Self { child, screen: File::from(screen), seen: String::new() }
-    }
-
-    /// Reads until all this has been on the screen.
-    fn shows(&mut self, part: &str) -> &str {
-        while !self.seen.contains(part) {
-            let mut bytes = [0; 4096];
-            let count = self.screen.read(&mut bytes).unwrap_or(0);
-            assert_ne!(count, 0, "it ended before it showed {part:?}:\n{}", self.seen);
-            self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        }
-        &self.seen
-    }
-
-    fn signal(&self, signal: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-    }
-
-    fn code(&mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // It has usually ended; then there is nothing to kill.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A command on a terminal of its own.
+fn start(mut command: Command) -> Running {
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&screen).unwrap();
+    unlockpt(&screen).unwrap();
+    let name = ptsname(&screen, Vec::new()).unwrap();
+    let open = || {
+        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        Stdio::from(rustix::fs::open(&name, flags, Mode::empty()).unwrap())
+    };
+    command.stdin(open()).stdout(open()).stderr(open());
+    // The command has the only other handles then: when it ends, there is nothing more to read.
+    Running::on(Heard::of(screen), command)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -79,13 +42,13 @@ async fn changes_have_colours_on_a_terminal_unless_somebody_wants_none() -> Resu
         if let Some(value) = no_color {
             command.env("NO_COLOR", value);
         }
-        let mut terminal = Terminal::start(command);
+        let mut terminal = start(command);
         blocking(|| terminal.shows("configmap/one"));
         place.merge(&place.path("configmaps/one"), &json!({ "data": { "t": color, "n": no_color } })).await?;
         place
             .merge(&place.path("configmaps/one"), &json!({ "data": { "x": format!("{no_color:?}{color}") } }))
             .await?;
-        let seen = blocking(|| terminal.shows("~ configmap/one").to_owned());
+        let seen = blocking(|| terminal.shows("~ configmap/one"));
         assert_eq!(
             seen.contains("\x1b[33m~ configmap/one\x1b[0m"),
             coloured,
@@ -103,11 +66,11 @@ async fn a_long_reading_shows_how_far_it_is_and_leaves_nothing_behind() -> Resul
     place.config_map("one", json!({})).await?;
     for command in ["get cm one -o name", "watch cm -l app=test -o name"] {
         let stalled = place.server().unwrap().faults().on(Match::any().path_contains("/configmaps")).stall();
-        let mut terminal = Terminal::start(place.command(command));
-        let seen = blocking(|| terminal.shows("reading configmaps: 0 objects").to_owned());
+        let mut terminal = start(place.command(command));
+        let seen = blocking(|| terminal.shows("reading configmaps: 0 objects"));
         assert!(seen.starts_with("\r\x1b[K"), "{seen:?}");
         stalled.release();
-        let seen = blocking(|| terminal.shows("configmap/one").to_owned());
+        let seen = blocking(|| terminal.shows("configmap/one"));
         let (_, after) = seen.rsplit_once("objects").unwrap();
         let (_, after) = after.split_once(')').unwrap();
         assert!(after.trim_start_matches("\r\x1b[K").trim_start().starts_with("configmap/one"), "{seen:?}");
@@ -125,7 +88,7 @@ async fn ctrl_c_ends_what_a_terminal_that_stands_still_holds_up_and_a_second_one
             place.config_map(&format!("map-{number}"), json!({ "filler": "x".repeat(5000) })).await?;
         }
         // Nobody reads the screen: it is full after some kilobytes.
-        let mut terminal = Terminal::start(place.command("watch cm -o yaml"));
+        let mut terminal = start(place.command("watch cm -o yaml"));
         let requests = place.server().unwrap().faults().requests();
         requests.wait_for(Request::is_watch).await?;
         for _ in 0..signals {

@@ -1,13 +1,11 @@
 //! `watch`, on both servers: what there is, what changes, and what is said while it cannot be seen.
 
-use std::io::{BufRead, BufReader, Read};
-
 use anyhow::Result;
 use kube_informer_apiserver::faults::{Match, Request};
 use serde_json::{Value, json};
 
 use crate::harness::{Place, blocking, on_both, output};
-use crate::running::{Running, text};
+use crate::running::{Running, run, text};
 
 on_both! {
     the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes,
@@ -131,9 +129,7 @@ async fn the_diff_shows_what_changed_by_path_and_containers_by_name(place: Place
     });
     place.post(&place.path("apps/v1/deployments"), &deployment).await?;
     let mut watch = place.start("watch deploy -o diff --field-selector metadata.name=web");
-    let mut stderr = BufReader::new(watch.child.stderr.take().unwrap());
-    let mut begun = String::new();
-    blocking(|| stderr.read_line(&mut begun))?;
+    let begun = blocking(|| watch.note(""));
     assert_eq!(begun, "deployments.v1.apps that are there: 1; what changes follows\n");
     let change =
         json!({ "spec": { "replicas": 5, "template": { "spec": { "containers": containers("2") } } } });
@@ -177,9 +173,7 @@ async fn only_what_changes_is_shown_where_that_is_asked_for(place: Place) -> Res
 async fn one_object_is_waited_for(place: Place) -> Result<()> {
     place.config_map("other", json!({})).await?;
     let mut watch = place.start("watch cm/late --no-headers");
-    let mut stderr = BufReader::new(watch.child.stderr.take().unwrap());
-    let mut said = String::new();
-    blocking(|| stderr.read_line(&mut said))?;
+    let said = blocking(|| watch.note(""));
     assert_eq!(
         said,
         format!("configmaps \"late\" not found in {}: it is shown when it comes\n", place.namespace)
@@ -229,7 +223,7 @@ async fn it_reconnects_for_ever_and_says_when_it_is_stale(place: Place) -> Resul
 
 async fn it_ends_after_its_time(place: Place) -> Result<()> {
     place.config_map("one", json!({})).await?;
-    let output = place.run("watch cm -l app=test -o name --timeout 1s").await;
+    let output = place.run("watch cm -l app=test -o name --timeout 0m1s").await;
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     assert_eq!(text(&output.stdout), "  configmap/one\n");
     Ok(())
@@ -273,7 +267,7 @@ async fn it_is_quiet_when_its_reader_has_seen_enough(place: Place) -> Result<()>
     place.config_map("one", json!({})).await?;
     let mut watch = place.start("watch cm -l app=test -o name");
     blocking(|| watch.line("one"));
-    watch.lines = None;
+    watch.close_stdout();
     // It finds out as soon as it has something to say.
     place.config_map("two", json!({})).await?;
     assert_eq!(blocking(|| watch.code()), Some(0));
@@ -288,8 +282,8 @@ async fn it_ends_at_ctrl_c_though_its_output_is_stuck() -> Result<()> {
     let (reader, mut writer) = std::io::pipe()?;
     std::io::Write::write_all(&mut writer, &vec![b'.'; 65536])?;
     let mut command = place.command("watch cm -o name");
-    let mut watch = Running { child: command.stdout(writer).spawn()?, lines: None };
-    drop(command);
+    command.stdout(writer);
+    let mut watch = Running::of(command);
     let watches = place.server().unwrap().faults().requests();
     watches.wait_for(Request::is_watch).await?;
     watch.signal("-INT");
@@ -392,10 +386,9 @@ fn the_help_says_how_it_is_read() {
         ("watch", &["--until", "--watch-only", "-o", "GAP", "STALE", "Examples"][..]),
         ("get", &["--show-managed-fields", "--no-headers", "--as", "--request-timeout", "Examples"]),
     ] {
-        let mut help = String::new();
-        let mut child = crate::running::kube_informer(&[command, "--help"]).spawn().unwrap();
-        child.stdout.take().unwrap().read_to_string(&mut help).unwrap();
-        assert!(child.wait().unwrap().success());
+        let output = run(&[command, "--help"]);
+        assert!(output.status.success());
+        let help = text(&output.stdout);
         for word in words {
             assert!(help.contains(word), "{help}\nlacks {word}");
         }
