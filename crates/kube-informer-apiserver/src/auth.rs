@@ -1,6 +1,9 @@
-//! Who is asking. Without tokens everybody is the administrator; with tokens, only those who have one.
+//! Who is asking. Without tokens everybody is the administrator; with tokens, only those who have one. An administrator may
+//! ask as somebody else ([`impersonate`]).
 
-use std::collections::{HashMap, VecDeque};
+pub(crate) mod impersonate;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError, RwLock};
 
@@ -11,28 +14,30 @@ use serde_json::{Value, json};
 use crate::status::ApiError;
 
 /// Somebody.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,
     pub(crate) groups: Vec<String>,
     /// Empty: none.
     pub(crate) uid: String,
+    /// What else is known of them.
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
 /// The group of everybody who has said who they are.
 const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everybody who has not.
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group of those who may do everything.
+const MASTERS: &str = "system:masters";
 
 impl User {
     pub(crate) fn anonymous() -> Self {
-        Self {
-            name: "system:anonymous".into(),
-            groups: vec!["system:unauthenticated".into()],
-            uid: String::new(),
-        }
+        Self { name: "system:anonymous".into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
     fn admin() -> Self {
-        Self::named("kubernetes-admin", &["system:masters"])
+        Self::named("kubernetes-admin", &[MASTERS])
     }
 
     /// A user with a token.
@@ -41,7 +46,7 @@ impl User {
         if !groups.iter().any(|group| group == AUTHENTICATED) {
             groups.push(AUTHENTICATED.into());
         }
-        Self { name: name.into(), groups, uid: String::new() }
+        Self { name: name.into(), groups, ..Self::default() }
     }
 
     pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
@@ -54,6 +59,9 @@ impl User {
         let mut out = json!({ "username": self.name, "groups": self.groups });
         if !self.uid.is_empty() {
             out["uid"] = self.uid.clone().into();
+        }
+        if !self.extra.is_empty() {
+            out["extra"] = json!(self.extra);
         }
         out
     }
@@ -89,11 +97,6 @@ impl Tokens {
             None if self.required => Err(ApiError::unauthorized()),
             None => Ok(User::admin()),
         }
-    }
-
-    /// A token is shown, and it is not one of ours.
-    pub(crate) fn is_wrong(&self, headers: &HeaderMap) -> bool {
-        headers.contains_key(AUTHORIZATION) && self.authenticate(headers).is_err()
     }
 
     pub(crate) fn user(&self, token: &str) -> Option<User> {

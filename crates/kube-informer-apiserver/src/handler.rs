@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING};
 use http::{Method, Request, Response, StatusCode};
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::auth::impersonate::{Deed, impersonated};
 use crate::auth::{Tokens, User};
 use crate::body::Body;
 use crate::negotiate;
@@ -130,13 +131,18 @@ impl Handler {
         let route = request::route(&parts.uri)?;
         let query = Query::of(&parts.uri);
         request::timeout::check(&parts.method, &route, &query)?;
-        let user = match &route {
+        let user = match (self.tokens.authenticate(&parts.headers), &route) {
             // Load balancers ask without a token.
-            Route::Other(path) if documents::is_public(path) && !self.tokens.is_wrong(&parts.headers) => {
+            (Err(_), Route::Other(path))
+                if documents::is_public(path) && !parts.headers.contains_key(AUTHORIZATION) =>
+            {
                 User::anonymous()
             }
-            _ => self.tokens.authenticate(&parts.headers)?,
+            (user, _) => user?,
         };
+        let path = parts.uri.path();
+        let deed = Deed { method: &parts.method, path, route: &route, query: &query };
+        let user = impersonated(user, &parts.headers, &deed)?;
         // A path that does not exist is told before a kind that is not known.
         if let Route::Resource(target) = &route
             && self.api.registry.find(&target.group, &target.version, &target.plural).is_none()

@@ -39,6 +39,8 @@ pub struct Column {
     pub name: String,
     /// Whether it is shown on request only.
     pub wide: bool,
+    /// Whether it has the names of the objects.
+    pub is_name: bool,
 }
 
 #[derive(Clone)]
@@ -112,7 +114,12 @@ pub fn human_duration(duration: SignedDuration) -> String {
 }
 
 fn shown(columns: Vec<table::Column>) -> Arc<[Column]> {
-    columns.into_iter().map(|column| Column { name: column.name, wide: column.priority > 0 }).collect()
+    let shown = |column: table::Column| Column {
+        is_name: column.format == "name" && column.kind == "string",
+        wide: column.priority > 0,
+        name: column.name,
+    };
+    columns.into_iter().map(shown).collect()
 }
 
 #[cfg(test)]

@@ -257,7 +257,11 @@ impl ApiError {
     }
 
     pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
-        let message = format!("{} {} is forbidden: {why}", qualified(group, plural), quote(name));
+        let message = match (plural, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{} is forbidden: {why}", qualified(group, plural)),
+            _ => format!("{} {} is forbidden: {why}", qualified(group, plural), quote(name)),
+        };
         Self::new(403, "Forbidden", message).about(group, plural, name)
     }
 

@@ -32,6 +32,7 @@ mod subresources;
 mod workloads;
 
 // Everything around them.
+mod access;
 mod discovery;
 mod forms;
 mod namespaces;
@@ -58,6 +59,7 @@ fn names() -> Vec<&'static str> {
         services::NAMES,
         subresources::NAMES,
         workloads::NAMES,
+        access::NAMES,
         discovery::NAMES,
         forms::NAMES,
         namespaces::NAMES,

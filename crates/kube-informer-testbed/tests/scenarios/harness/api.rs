@@ -231,6 +231,27 @@ impl Api {
 
     /// Without credentials, or with others: not recorded under the scenario's own user.
     pub(crate) async fn send_as(&self, token: Option<&str>, method: Method, short: &str) -> Result<Answer> {
+        self.send_as_somebody(token, method, short, &[]).await
+    }
+
+    /// The same with a token, and with headers.
+    pub(crate) async fn send_as_with(
+        &self,
+        token: &str,
+        method: Method,
+        short: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Answer> {
+        self.send_as_somebody(Some(token), method, short, headers).await
+    }
+
+    async fn send_as_somebody(
+        &self,
+        token: Option<&str>,
+        method: Method,
+        short: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Answer> {
         let access = self.endpoint.access();
         let mut other = Access::anonymous(access.url.clone());
         other.ca_pem.clone_from(&access.ca_pem);
@@ -238,7 +259,7 @@ impl Api {
             other = other.with_token(token);
         }
         let endpoint = Endpoint::new(other)?;
-        let response = endpoint.request(method.clone(), &self.path(short), header_map(&[])?, "").await?;
+        let response = endpoint.request(method.clone(), &self.path(short), header_map(headers)?, "").await?;
         let asked = format!("{method} {short} as somebody else");
         let body = serde_json::from_slice(&response.body)
             .unwrap_or_else(|_| Value::String(response.text().into_owned()));
@@ -249,6 +270,11 @@ impl Api {
     /// Puts something that is no answer into the transcript.
     pub(crate) fn note(&self, what: &str, value: Value) {
         self.push(json!({ "step": what, "value": value }));
+    }
+
+    /// Takes the last entry back: of what differs by nature, a note says what counts.
+    pub(crate) fn forget_last(&self) {
+        self.transcript.lock().unwrap_or_else(PoisonError::into_inner).pop();
     }
 
     /// Empties the transcript: what only one server can be asked is not compared.
@@ -320,7 +346,12 @@ fn header_map(headers: &[(&str, &str)]) -> Result<HeaderMap> {
     let mut map = HeaderMap::new();
     map.insert(USER_AGENT, HeaderValue::from_static("scenario/1.0"));
     for (name, value) in headers {
-        map.insert(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
+        let (name, value) = (HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
+        match name == USER_AGENT {
+            true => drop(map.insert(name, value)),
+            // One may be in several groups.
+            false => drop(map.append(name, value)),
+        }
     }
     Ok(map)
 }
