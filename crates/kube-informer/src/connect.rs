@@ -26,8 +26,11 @@ use crate::reflector::transport::{Absence, Failure, Request, Response, Transport
 use crate::resource::Resource;
 
 // Where the server is, and who one is there.
+mod address;
+mod agent;
 mod client;
 mod line;
+mod login;
 mod source;
 mod straight;
 

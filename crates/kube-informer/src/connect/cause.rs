@@ -20,15 +20,19 @@ pub(crate) fn of_request(error: &kube_client::Error) -> String {
 
 /// The message of an error and of each of its causes, once each: many errors repeat what their cause says.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut out = error.to_string();
-    for cause in causes(error).skip(1) {
+    let mut out = String::new();
+    for cause in causes(error) {
         let text = cause.to_string();
-        if !out.contains(&text) {
-            out.push_str(": ");
-            out.push_str(&text);
+        let text = text.strip_prefix("ServiceError: ").unwrap_or(&text);
+        if !LAYERS.contains(&text) && !out.contains(text) {
+            out.push_str(if out.is_empty() { "" } else { ": " });
+            out.push_str(text);
         }
     }
-    if let Some((_, meaning)) = CERTIFICATES.iter().find(|(text, _)| out.contains(text)) {
+    if out.is_empty() {
+        out = error.to_string();
+    }
+    if let Some((_, meaning)) = MEANINGS.iter().find(|(text, _)| out.contains(text)) {
         out.push_str(" (");
         out.push_str(meaning);
         out.push(')');
@@ -53,8 +57,16 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
     })
 }
 
-/// What rustls says of a certificate that it does not accept, and what that means to people.
-const CERTIFICATES: [(&str, &str); 5] = [
+/// What layers say that know nothing but that another one failed.
+const LAYERS: [&str; 2] = ["client error (Connect)", "tcp connect error"];
+
+/// What libraries say, of certificates that are not accepted above all, and what that means to people.
+const MEANINGS: [(&str, &str); 7] = [
+    ("unexpected EOF", "the server has closed the connection"),
+    (
+        "InvalidContentType",
+        "the server does not speak TLS: its address may begin with http, and not with https",
+    ),
     ("UnknownIssuer", "the server's certificate is signed by an authority that is not known here"),
     // Clusters name their authorities alike: this is what another cluster's looks like.
     (
@@ -86,6 +98,18 @@ mod tests {
     fn every_cause_is_told_once() {
         let error = layer("request failed: no way", layer("no way", io::Error::other("the last cause")));
         assert_eq!(chain(&error), "request failed: no way: the last cause");
+    }
+
+    #[test]
+    fn layers_that_know_nothing_say_nothing() {
+        let refused = io::Error::from_raw_os_error(111);
+        let connect = layer("client error (Connect)", layer("tcp connect error", refused));
+        let said = chain(&layer("ServiceError: client error (Connect)", connect));
+        assert_eq!(said, io::Error::from_raw_os_error(111).to_string());
+        assert_eq!(
+            chain(&Layer { text: "client error (Connect)", source: "tcp connect error".into() }),
+            "client error (Connect)"
+        );
     }
 
     #[test]

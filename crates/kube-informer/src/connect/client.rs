@@ -9,9 +9,9 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube_client::client::{ClientBuilder, ConfigExt};
 use kube_client::{Client, Config};
 
-use super::ConnectError;
 use super::line::Lines;
 use super::straight::Straight;
+use super::{ConnectError, address, agent, login};
 use crate::reflector::LONGEST_WATCH;
 
 /// A peer that is gone without a word is found after this and some intervals.
@@ -27,8 +27,11 @@ const UNUSED: Duration = Duration::from_secs(60);
 
 /// Builds a client. Credentials may come from a program that takes its time: it does not hold up the runtime.
 pub(super) async fn build(config: Config) -> Result<Client, ConnectError> {
-    match tokio::task::spawn_blocking(move || build_now(tuned(config))).await {
-        Ok(client) => client.map_err(|error| ConnectError::Client(Box::new(error))),
+    let mut config = tuned(config);
+    address::complete(&mut config)?;
+    let program = config.auth_info.exec.clone();
+    match tokio::task::spawn_blocking(move || build_now(config)).await {
+        Ok(client) => client.map_err(|error| login::explain(error, program)),
         Err(_) => Err(ConnectError::Interrupted),
     }
 }
@@ -43,6 +46,7 @@ fn tuned(mut config: Config) -> Config {
     // The time that a connection was not in use is no silence of the server.
     config.reset_reader_on_write = true;
     trim_token(&mut config);
+    agent::introduce(&mut config, None);
     config
 }
 

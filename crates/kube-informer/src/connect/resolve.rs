@@ -258,7 +258,7 @@ fn near(discovery: &Discovery, name: &str) -> Vec<String> {
     near.into_iter().map(|(_, whole)| whole).collect()
 }
 
-/// In how many letters two words differ, where that is few for their length.
+/// In how many letters two words differ, or pairs of them that have changed places, where that is few for their length.
 fn distance(a: &str, b: &str) -> Option<usize> {
     let most = a.len().min(b.len()) / 3;
     // Names have at most some dozens of letters; what is longer is near to nothing.
@@ -266,22 +266,26 @@ fn distance(a: &str, b: &str) -> Option<usize> {
         return None;
     }
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // The row above, and the diagonal, of the usual table.
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (above, left) in a.iter().enumerate() {
-        let mut diagonal = above;
-        let mut last = above + 1;
-        for (cell, right) in row.iter_mut().skip(1).zip(&b) {
-            let substituted = diagonal + usize::from(left != right);
-            diagonal = *cell;
-            last = substituted.min(diagonal + 1).min(last + 1);
-            *cell = last;
+    // The two rows above of the usual table.
+    let (mut before, mut above): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
+    for (i, left) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, right) in b.iter().enumerate() {
+            let changed = cell(&above, j) + usize::from(left != right);
+            let mut least = changed.min(cell(&above, j + 1) + 1).min(cell(&row, j) + 1);
+            // Two letters that have changed places are one mistake.
+            if let (Some(last), Some(i)) = (j.checked_sub(1), i.checked_sub(1))
+                && a.get(i) == Some(right)
+                && b.get(last) == Some(left)
+            {
+                least = least.min(cell(&before, last) + 1);
+            }
+            row.push(least);
         }
-        if let Some(first) = row.first_mut() {
-            *first = above + 1;
-        }
+        before = std::mem::replace(&mut above, row);
     }
-    row.last().copied().filter(|distance| *distance <= most)
+    above.last().copied().filter(|distance| *distance <= most)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use kube_client::config::{
     NamedContext,
 };
 
+use super::{address, agent};
+
 /// Where it is written which server to connect to, and as whom.
 ///
 /// ```
@@ -29,6 +31,7 @@ pub struct Source {
     place: Place,
     context: Option<String>,
     impersonate: Option<Impersonate>,
+    agent: Option<String>,
 }
 
 /// As whom one asks, in place of who one is.
@@ -89,6 +92,22 @@ pub enum ConnectError {
     /// The configuration makes no client, as where a certificate cannot be read or a program gives no credentials.
     #[error("no client can be made of the configuration: {0}")]
     Client(#[source] Box<kube_client::Error>),
+    /// The address of the server is none.
+    #[error("{address:?} is no address of a server: write one such as https://10.0.0.1:6443")]
+    Address {
+        /// What the configuration says.
+        address: String,
+    },
+    /// The program that the kubeconfig names for credentials gave none.
+    #[error("the login program {command:?} of the kubeconfig {why}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
+    Login {
+        /// What was run.
+        command: String,
+        /// What came of it, with what it said.
+        why: String,
+        /// How to get the program, in the words of the kubeconfig.
+        hint: Option<String>,
+    },
     /// What was read anew is another server.
     #[error(
         "the configuration leads to another server now: {now} instead of {before}; that would be another cluster"
@@ -162,6 +181,14 @@ impl Source {
         self
     }
 
+    /// What this program calls itself: `shop-operator/1.2`. The server writes the part before the slash into `managedFields`
+    /// where a write names no field manager. Without, it is the name of the program's file.
+    #[must_use]
+    pub fn user_agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
     /// A pod's mount, wherever it is.
     #[cfg(test)]
     pub(super) fn mounted(in_cluster: InCluster) -> Self {
@@ -172,13 +199,16 @@ impl Source {
     /// for themselves.
     pub(super) async fn load(&self) -> Result<(Config, Self), ConnectError> {
         let (mut config, found) = self.find().await?;
+        address::complete(&mut config)?;
         if let Some(Impersonate { user, groups }) = &self.impersonate {
             let auth = &mut config.auth_info;
             auth.impersonate = Some(user.clone());
             auth.impersonate_groups = Some(groups.clone()).filter(|groups| !groups.is_empty());
             (auth.impersonate_uid, auth.impersonate_user_extra) = (None, None);
         }
-        Ok((config, Self { impersonate: self.impersonate.clone(), ..found }))
+        agent::introduce(&mut config, self.agent.as_deref());
+        let (impersonate, agent) = (self.impersonate.clone(), self.agent.clone());
+        Ok((config, Self { impersonate, agent, ..found }))
     }
 
     async fn find(&self) -> Result<(Config, Self), ConnectError> {
@@ -187,11 +217,11 @@ impl Source {
             Ok((InCluster::here()?.load().await?, Self { place, ..Self::default() }))
         };
         match &self.place {
-            Place::Kubeconfig => self.read(Place::Kubeconfig, Kubeconfig::read).await,
+            Place::Kubeconfig => self.read(Place::Kubeconfig, kubeconfig).await,
             Place::File(path) => self.read(self.place.clone(), || Kubeconfig::read_from(path)).await,
             Place::Cluster(Some(in_cluster)) => Ok((in_cluster.load().await?, self.clone())),
             Place::Cluster(None) => here().await,
-            Place::KubeconfigThenCluster => match self.read(Place::Kubeconfig, Kubeconfig::read).await {
+            Place::KubeconfigThenCluster => match self.read(Place::Kubeconfig, kubeconfig).await {
                 Err(ConnectError::Kubeconfig(error)) if is_absent(&error) => {
                     here().await.map_err(|in_cluster| neither(ConnectError::Kubeconfig(error), in_cluster))
                 }
@@ -200,7 +230,7 @@ impl Source {
             Place::ClusterThenKubeconfig => match here().await {
                 Ok(found) => Ok(found),
                 Err(in_cluster) => {
-                    let read = self.read(Place::Kubeconfig, Kubeconfig::read).await;
+                    let read = self.read(Place::Kubeconfig, kubeconfig).await;
                     read.map_err(|error| neither(error, in_cluster))
                 }
             },
@@ -216,9 +246,49 @@ impl Source {
         let kubeconfig = read().map_err(error)?;
         let context = self.context.clone().or_else(|| kubeconfig.current_context.clone());
         let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
-        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(error)?;
-        Ok((config, Self { place, context, impersonate: None }))
+        let has_proxy = has_proxy(&kubeconfig, context.as_deref());
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(error)?;
+        if !has_proxy {
+            // What the environment says is for all servers alike, and clusters are mostly among the exceptions.
+            config.proxy_url = None;
+        }
+        Ok((config, Self { place, context, ..Self::default() }))
     }
+}
+
+/// The files that `KUBECONFIG` names, or the one in the home folder. Of several, those that are not there are left out, as
+/// kubectl does.
+fn kubeconfig() -> Result<Kubeconfig, KubeconfigError> {
+    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    let (mut merged, mut missing) = (None, None);
+    for path in std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()) {
+        match Kubeconfig::read_from(path) {
+            Ok(next) => {
+                merged = Some(match merged.take() {
+                    Some(all) => Kubeconfig::merge(all, next)?,
+                    None => next,
+                });
+            }
+            Err(error) if is_absent(&error) => missing = missing.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    match (merged, missing) {
+        (Some(merged), _) => Ok(merged),
+        (None, Some(missing)) => Err(missing),
+        // None is named.
+        (None, None) => Kubeconfig::read(),
+    }
+}
+
+/// Whether a context's cluster has a proxy of its own.
+fn has_proxy(kubeconfig: &Kubeconfig, context: Option<&str>) -> bool {
+    let named = kubeconfig.contexts.iter().find(|each| Some(each.name.as_str()) == context);
+    let cluster = named.and_then(|named| named.context.as_ref()).map(|context| context.cluster.as_str());
+    let found = kubeconfig.clusters.iter().find(|each| Some(each.name.as_str()) == cluster);
+    let proxy =
+        found.and_then(|found| found.cluster.as_ref()).and_then(|cluster| cluster.proxy_url.as_deref());
+    proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
 /// Whether there is none, and not one that is wrong: what is wrong is to be told, not to be gone around.

@@ -347,7 +347,7 @@ mod tests {
     async fn a_server_that_is_not_there_is_an_error_that_says_so() {
         let request = Request::get("https://example.com/api/v1/pods?watch=1").body(Body::empty()).unwrap();
         let Err(error) = open(Pipe(None), request).await else { panic!("nobody was there") };
-        assert_eq!(crate::connect::cause::chain(&*error), "client error (Connect): nobody is there");
+        assert_eq!(crate::connect::cause::chain(&*error), "nobody is there");
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub(super) struct Traffic {
     pub(super) bookmarks: AtomicU64,
     /// Bytes of bodies.
     pub(super) bytes: AtomicU64,
+    /// What was in them.
+    pub(super) objects: AtomicU64,
 }
 
 /// So many bytes may wait on their way to the cache.
@@ -274,6 +276,7 @@ impl Core {
     /// Counts what came.
     pub(super) fn received(&self, came: crate::reflector::Traffic) {
         self.traffic.bytes.fetch_add(came.bytes, Ordering::Relaxed);
+        self.traffic.objects.fetch_add(came.objects, Ordering::Relaxed);
     }
 
     /// Stops: nothing is asked, applied or told afterwards. Names the handlers that are still busy at the deadline. It can

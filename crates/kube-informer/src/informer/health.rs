@@ -472,6 +472,11 @@ impl Board {
 impl Scope {
     fn settle(&mut self) {
         if self.is_synced && self.is_watching && self.state != State::Stopped {
+            if let State::Stale { since, why } = &self.state
+                && why.cause != Cause::Relisting
+            {
+                tracing::info!(%since, "watching works again");
+            }
             self.state = State::Live;
         }
     }

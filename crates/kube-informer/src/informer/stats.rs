@@ -37,6 +37,8 @@ pub struct InformerStats {
     pub bookmarks: u64,
     /// Bytes that came from the server.
     pub received_bytes: u64,
+    /// Objects in them, as events and in lists that may not be complete yet.
+    pub received_objects: u64,
     /// Changes on their way to the cache.
     pub queue_length: usize,
     /// What they take.
@@ -71,6 +73,7 @@ impl Core {
             deleted: count(&traffic.deleted),
             bookmarks: count(&traffic.bookmarks),
             received_bytes: count(&traffic.bytes),
+            received_objects: count(&traffic.objects),
             queue_length: self.gauge().length(),
             queue_bytes: self.gauge().bytes(),
             handlers: handlers.collect(),

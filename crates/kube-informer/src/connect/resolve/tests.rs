@@ -146,6 +146,17 @@ fn what_is_not_found_is_told_with_what_was_looked_at_and_what_may_be_meant() {
          events.k8s.io, stable.example.com, metrics.k8s.io, down.example.com. Could not be read: \
          down.example.com/v1: its server does not answer"
     );
+    // Letters that are missing, too many, wrong, or have changed places.
+    for (name, near) in [
+        ("pdos", "pods"),
+        ("pds", "pods"),
+        ("popds", "pods"),
+        ("podz", "pods"),
+        ("deplyomnets", "deployments.apps"),
+    ] {
+        let Err(ResolveError::NotFound(error)) = find(&discovery(), name) else { panic!("{name} is found") };
+        assert!(error.near.iter().any(|found| found == near), "{error}");
+    }
     // The group is wrong.
     let Err(ResolveError::NotFound(error)) = find(&discovery(), "deployments.extensions") else {
         panic!("it is found")
@@ -170,7 +181,7 @@ fn words_that_differ_in_few_letters_for_their_length_are_near() {
         ("pods", "pods", Some(0)),
         ("pds", "pods", Some(1)),
         ("deploymets", "deployments", Some(1)),
-        ("sevrices", "services", Some(2)),
+        ("sevrices", "services", Some(1)),
         ("po", "no", None),
         ("", "pods", None),
         ("", "", Some(0)),
