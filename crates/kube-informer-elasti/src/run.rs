@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use kube_informer::connect::ConnectError;
+use kube_informer::connect::{ConnectError, Source};
 use kube_informer::controller;
 use kube_informer::factory::Factory;
 use kube_informer::leader::{self, LeaderElection, Leadership};
@@ -96,7 +96,7 @@ impl Running {
         let metrics_at = listen(settings.metrics.as_ref(), "--metrics-bind-address").await?;
         let probes_at = listen(settings.probes.as_ref(), "--health-probe-bind-address").await?;
 
-        let factory = Factory::from_source(settings.source.clone()).await.map_err(RunError::Connect)?;
+        let factory = Factory::from_source(source(&settings)).await.map_err(RunError::Connect)?;
         let own = || factory.client().default_namespace().to_owned();
         let namespace = settings.operator_namespace.clone().unwrap_or_else(own);
         let resolver = settings.resolver_namespace.clone().unwrap_or_else(|| namespace.clone());
@@ -240,13 +240,18 @@ async fn listen(
     }
 }
 
+/// The cluster, and as what the operator writes there: the lease, what it makes, and what it says are all its own.
+fn source(settings: &Settings) -> Source {
+    settings.source.clone().user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+}
+
 /// Stands for election, with a connection of its own: a lease must not wait for other requests.
 async fn stand(
     settings: &Settings,
     namespace: &str,
     registry: &mut Registry,
 ) -> Result<Leadership, RunError> {
-    let own = Factory::from_source(settings.source.clone()).await.map_err(RunError::Connect)?;
+    let own = Factory::from_source(source(settings)).await.map_err(RunError::Connect)?;
     let metrics = leader::Metrics::default();
     metrics.register(registry);
     let Election { lease, renew, retry } = settings.election;

@@ -7,12 +7,13 @@ use kube_informer_testbed::process::Launch;
 use kube_informer_testbed::proxy::{Config, Match};
 use serde_json::json;
 
-use crate::support::{Operator, SOON, World, on_both};
+use crate::support::{ELASTI, Operator, SOON, World, on_both};
 
 on_both!(
     a_service_sleeps_wakes_and_serves,
     a_restart_in_each_mode_goes_on_from_there,
-    sigterm_ends_it_in_order
+    sigterm_ends_it_in_order,
+    what_it_writes_says_who_wrote_it
 );
 
 /// Scaled to zero, it is answered by the resolver; the resolver's call wakes it; with a ready pod it answers itself.
@@ -122,6 +123,33 @@ async fn sigterm_ends_it_in_order(world: World) {
     let lease = world.endpoint.get_json(&lease).await.unwrap();
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
     assert_eq!(holder, "", "{lease}");
+}
+
+async fn what_it_writes_says_who_wrote_it(world: World) {
+    world.service("web", 0).await;
+    let operator = Operator::start(&world, &["--leader-elect"]).await;
+    world.sleeps("web").await;
+    let managers = async |version: &str, rest: &str| -> Vec<String> {
+        let object = world.endpoint.get_json(&world.path(version, rest)).await.unwrap();
+        let fields = object["metadata"]["managedFields"].as_array().unwrap().iter();
+        fields.map(|entry| entry["manager"].as_str().unwrap().to_owned()).collect()
+    };
+    let own = "kube-informer-elasti".to_owned();
+    for (version, rest) in [
+        ("coordination.k8s.io/v1", "leases/acf50383.truefoundry.io".to_owned()),
+        ("discovery.k8s.io/v1", format!("endpointslices/{}", names::resolver_slice("web"))),
+        ("v1", format!("services/{}", names::private_service("web"))),
+    ] {
+        let managers = managers(version, &rest).await;
+        assert!(
+            !managers.is_empty() && managers.iter().all(|manager| *manager == own),
+            "{rest}: {managers:?}"
+        );
+    }
+    // Somebody else has made it.
+    let managers = managers(ELASTI, "elastiservices/web").await;
+    assert!(managers.contains(&own), "{managers:?}");
+    operator.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
