@@ -22,6 +22,9 @@ use crate::usage::Usage;
 /// How long the first answer of a server may take.
 pub(crate) const FIRST_ANSWER: Duration = Duration::from_secs(30);
 
+/// What the server calls us, whatever the binary is called.
+pub(crate) const AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
+
 /// Which cluster, and as whom.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Cluster")]
@@ -102,7 +105,15 @@ impl ClusterArgs {
 
     /// What connects, once it is asked to: for who waits for a cluster, however long it is away.
     pub(crate) async fn factory(&self) -> anyhow::Result<Factory> {
-        let factory = Factory::from_source(self.source()).await.map_err(|error| self.unusable(&error))?;
+        // Somebody may have to log in, which takes as long as it takes, unless they say otherwise.
+        let limit = self.request_timeout.filter(|time| !time.is_zero()).unwrap_or(Duration::MAX);
+        let factory = match tokio::time::timeout(limit, Factory::from_source(self.source())).await {
+            Ok(factory) => factory.map_err(|error| self.unusable(&error))?,
+            Err(_) => anyhow::bail!(
+                "no credentials within {limit:?}: the login program of the kubeconfig has not ended; \
+                 run it by hand, or give a longer --request-timeout"
+            ),
+        };
         Ok(factory.timings(Timings::default().patience(self.patience())))
     }
 
@@ -111,7 +122,8 @@ impl ClusterArgs {
     }
 
     fn source(&self) -> Source {
-        let mut source = self.kubeconfig.clone().map_or_else(Source::default, Source::file);
+        let source = self.kubeconfig.clone().map_or_else(Source::default, Source::file);
+        let mut source = source.user_agent(AGENT);
         if let Some(context) = &self.context {
             source = source.context(context);
         }
@@ -124,12 +136,21 @@ impl ClusterArgs {
     fn unusable(&self, error: &ConnectError) -> anyhow::Error {
         // A file that was asked for is in the error; files that were not are to be named.
         let looked = if self.kubeconfig.is_some() { String::new() } else { format!(" ({})", looked()) };
+        let said = chain(error);
+        if said.contains("kube/http-proxy") || said.contains("kube/socks5") {
+            return anyhow::anyhow!(
+                "cannot connect to a cluster: the kubeconfig names a proxy (proxy-url), and proxies are not supported; \
+                 leave it out where the server can be reached without"
+            );
+        }
         let todo = match (&self.context, &self.kubeconfig) {
+            _ if matches!(error, ConnectError::Login { .. }) => "run it by hand, and log in again",
+            _ if matches!(error, ConnectError::Address { .. }) => "mend `server` in the kubeconfig",
             (Some(_), _) => "`kubectl config get-contexts` lists the contexts there are",
             (None, Some(_)) => "give another --kubeconfig FILE",
             (None, None) => "give --kubeconfig FILE, or set KUBECONFIG",
         };
-        anyhow::anyhow!("cannot connect to a cluster: {}{looked}; {todo}", chain(error))
+        anyhow::anyhow!("cannot connect to a cluster: {said}{looked}; {todo}")
     }
 }
 
@@ -203,6 +224,13 @@ impl Cluster {
         Ok(builder)
     }
 
+    /// The selectors that were asked for, by their names in a query.
+    pub(crate) fn selectors(&self) -> Vec<(&'static str, &str)> {
+        let labels = self.labels.as_deref().map(|labels| ("labelSelector", labels));
+        let fields = self.fields.as_deref().map(|fields| ("fieldSelector", fields));
+        labels.into_iter().chain(fields).collect()
+    }
+
     /// What was looked for where, in the words of a sentence: `in shop`, `in all namespaces`.
     pub(crate) fn describe_place(&self) -> String {
         match &self.place {
@@ -216,10 +244,17 @@ impl Cluster {
 }
 
 fn unreachable(server: &str, reason: &str) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{server} does not say what it serves: {reason}; \
-         check that it runs, and the address and credentials in the kubeconfig"
-    )
+    let todo = match reason {
+        _ if reason.contains("certificate") => "check certificate-authority in the kubeconfig",
+        _ if reason.contains("Unauthorized") => "check the credentials in the kubeconfig, or log in again",
+        _ => "check that it runs, and its address in the kubeconfig",
+    };
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let proxy = match server.starts_with("https:") && (is_set("HTTPS_PROXY") || is_set("https_proxy")) {
+        true => "; HTTPS_PROXY is not used, proxies are not supported",
+        false => "",
+    };
+    anyhow::anyhow!("{server} does not say what it serves: {reason}; {todo}{proxy}")
 }
 
 /// Where kubeconfigs are looked for.

@@ -65,7 +65,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
 
 async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let mut interrupt = Interrupt::install()?;
-    let factory = args.cluster.factory().await?;
+    let factory = tokio::select! {
+        factory = args.cluster.factory() => factory?,
+        () = interrupt.wait() => return Ok(Ended::Interrupted),
+    };
     let (metrics, mut registry) = (Metrics::default(), Registry::default());
     metrics.register(&mut registry);
     vitals::register(&mut registry);

@@ -9,12 +9,14 @@ use anyhow::bail;
 use jiff::Timestamp;
 use kube_informer::encoding::ManagedFields;
 use kube_informer::object::Object;
+use kube_informer_apiserver::print::Printer;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, ClusterArgs, Place, SelectArgs};
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Closed, Lines, Output, Page};
 use crate::progress::Progress;
+use crate::reading::served::{Line, Served};
 use crate::reading::{self, Depth, Reading};
 use crate::show::table::{Cells, Layout, Table};
 use crate::show::{self, Format, List, json, yaml};
@@ -179,20 +181,30 @@ async fn print_tables(
 ) -> anyhow::Result<()> {
     let now = Timestamp::now();
     let mut is_first = true;
+    // A type of which nothing is there counts where all of it was asked for, and not where what was named is missing.
+    let is_asked = |(reading, objects): &&(&Reading, Vec<Object>)| {
+        reading.target.names.is_empty() || !objects.is_empty()
+    };
+    let several = found.iter().filter(is_asked).count() > 1;
     for (reading, objects) in found.iter().filter(|(_, objects)| !objects.is_empty()) {
-        let (printer, note) = reading.printer(cluster).await;
-        if let Some(note) = note {
-            page.note(format!("note: {note}\n")).await?;
-        }
-        let prefix =
-            if found.len() > 1 { format!("{}/", show::kind(reading.resource())) } else { String::new() };
+        let (cells, served) = columns(cluster, reading, page).await?;
+        let prefix = if several { format!("{}/", show::kind(reading.resource())) } else { String::new() };
         let layout = Layout { wide, namespaces: reading.shows_namespaces, prefix, event: None };
-        let mut table = Table::new(Cells::Printer(printer), layout);
+        let mut table = Table::new(cells, layout);
         let header = (!args.no_headers).then(|| table.header());
         if let Some(header) = &header {
             table.fit(header);
         }
-        let rows = table.rows("", objects, now)?;
+        let rows = match served {
+            None => table.rows("", objects, now)?,
+            Some(lines) => {
+                let arranged = |line: Line| {
+                    let cells = table.arrange("", &line.namespace, &line.cells);
+                    table.keep(&cells)
+                };
+                lines.into_iter().map(arranged).collect()
+            }
+        };
         if let Some(header) = &header {
             if !is_first {
                 page.add("\n").await?;
@@ -208,6 +220,26 @@ async fn print_tables(
         page.note(nothing(cluster, found)).await?;
     }
     Ok(())
+}
+
+/// The columns of a resource, and its rows where only the server knows how they are made.
+async fn columns(
+    cluster: &Cluster,
+    reading: &Reading,
+    page: &mut Page,
+) -> Result<(Cells, Option<Vec<Line>>), Closed> {
+    let unknown = match reading.printer(cluster).await {
+        Ok(printer) => return Ok((Cells::Printer(printer), None)),
+        Err(unknown) => unknown,
+    };
+    match Served::read(cluster, reading).await {
+        Ok(Served { heads, rows }) => Ok((Cells::Served(heads), Some(rows))),
+        Err(why) => {
+            tracing::warn!(resource = %reading.resource(), why, "the server was asked for a table in vain");
+            page.note(format!("{}\n", unknown.note())).await?;
+            Ok((Cells::Printer(Printer::plain()), None))
+        }
+    }
 }
 
 /// In kubectl's words.

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, as a future.
+//! Ctrl-C, SIGTERM, and the end of the terminal, as a future.
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -30,6 +30,8 @@ pub(crate) enum Wish {
 pub(crate) struct Interrupt {
     interrupt: Signal,
     terminate: Signal,
+    /// Unless somebody wants us to outlast the terminal, as `nohup` does.
+    hangup: Option<Signal>,
 }
 
 impl Wish {
@@ -49,6 +51,7 @@ impl Interrupt {
         Ok(Self {
             interrupt: install(SignalKind::interrupt())?,
             terminate: install(SignalKind::terminate())?,
+            hangup: if is_hangup_ours() { Some(install(SignalKind::hangup())?) } else { None },
         })
     }
 
@@ -62,6 +65,38 @@ impl Interrupt {
         tokio::select! {
             _ = self.interrupt.recv() => Wish::Person,
             _ = self.terminate.recv() => Wish::Supervisor,
+            // The window was closed, or the line is dead.
+            () = hung_up(&mut self.hangup) => Wish::Person,
         }
+    }
+}
+
+async fn hung_up(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether SIGHUP would end the process. Where that is not known, it is left as it is.
+fn is_hangup_ours() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| !ignores_hangup(&status).unwrap_or(true))
+}
+
+/// Whether the first signal is among those that a process ignores, by its `/proc/self/status`.
+fn ignores_hangup(status: &str) -> Option<bool> {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    Some(u64::from_str_radix(ignored.trim(), 16).ok()? & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ignores_the_end_of_the_terminal_goes_on_doing_so() {
+        assert_eq!(ignores_hangup("Name:\tx\nSigIgn:\t0000000000001001\n"), Some(true));
+        assert_eq!(ignores_hangup("Name:\tx\nSigIgn:\t0000000000001000\n"), Some(false));
+        assert_eq!(ignores_hangup("Name:\tx\n"), None);
     }
 }

@@ -16,12 +16,13 @@ mod compare;
 mod eval;
 mod parse;
 mod print;
+mod tree;
 
 use std::fmt;
 
 use serde_json::Value;
 
-use parse::Piece;
+use tree::Piece;
 
 /// A template is not longer than this, in bytes.
 const LONGEST: usize = 64 * 1024;

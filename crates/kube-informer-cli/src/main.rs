@@ -21,6 +21,7 @@ mod reading;
 
 // What can be said about an object.
 mod condition;
+mod existence;
 mod jsonpath;
 
 // How it is shown, and where.
@@ -45,13 +46,15 @@ mod wait;
 mod watch;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::interrupt::Ended;
 use crate::naming::Called;
+use crate::output::visible;
+use crate::style::{Style, When};
 use crate::usage::Usage;
 
 /// See what is changing in a Kubernetes cluster.
@@ -117,14 +120,18 @@ fn main() -> ExitCode {
     let parsed = commands.clone().try_get_matches_from(&words);
     let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
-        // Wrong ones with exit code 2; help and version with 0.
-        Err(error) => error.exit(),
+        Err(error) => match usage::explain(&error, &commands, &words) {
+            Some(why) => return failed(&Usage::new(why).into()),
+            // Help and version, with 0; help where a command is missing, with 2.
+            None => error.exit(),
+        },
     };
     log_to_stderr(args.command.chattiness().saturating_add(args.verbose));
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::anyhow!("cannot start: {error}")),
     };
+    std::panic::set_hook(Box::new(broken));
     let result = runtime.block_on(async {
         match args.command {
             Command::Watch(args) => watch::run(args).await,
@@ -139,6 +146,8 @@ fn main() -> ExitCode {
             Command::Man(args) => man::run(&args, naming::commands(Args::command(), Called::Binary)),
         }
     });
+    // A login program of a kubeconfig may still run: nobody waits for it any more.
+    runtime.shutdown_background();
     ended(result)
 }
 
@@ -164,8 +173,28 @@ fn ended(result: anyhow::Result<Ended>) -> ExitCode {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     // Where nobody reads stderr any more, the code says it.
-    let _ = writeln!(std::io::stderr(), "error: {}", one_line(error));
+    let _ = writeln!(std::io::stderr(), "error: {}", visible::plain(&one_line(error)));
     if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// What must not happen: a line, and no pages. `RUST_BACKTRACE` shows the way there, as always.
+fn broken(panic: &std::panic::PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let why = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let why = why.and_then(|why| why.lines().next()).unwrap_or("it panicked");
+    let place =
+        panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
+    let way = std::backtrace::Backtrace::capture();
+    let way = match way.status() {
+        std::backtrace::BacktraceStatus::Captured => format!("{way}\n"),
+        _ => String::new(),
+    };
+    let hint = "please report it, with what RUST_BACKTRACE=1 shows";
+    // Where nobody reads stderr any more, there is nothing more to do.
+    let _ = write!(std::io::stderr(), "error: this is a bug: {}{place}; {hint}\n{way}", visible::plain(why));
 }
 
 /// An error with every cause, each once: many errors say what caused them, and have it as their cause, too.
@@ -185,17 +214,17 @@ fn one_line(error: &anyhow::Error) -> String {
 fn log_to_stderr(level: u8) {
     let default = match level {
         0 => "error",
-        1 => "warn",
+        // That something is wrong is said, and so is that it is over.
+        1 => "warn,kube_informer::informer::health=info",
         2 => "info",
         3 => "debug",
         _ => "trace",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    let wants_color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(wants_color && std::io::stderr().is_terminal())
+        .with_ansi(Style::stderr(When::Auto).has_colours())
         .with_writer(std::io::stderr)
         .init();
 }

@@ -5,13 +5,19 @@
 //! [prints](Lines::print) more waits; what is [offered](Lines::offer) beyond it is left out, counted, and told.
 //!
 //! A reader that has seen enough, as `head`, ends the printing and is no error. What cannot be written to stderr is lost.
+//!
+//! A terminal is given nothing that it would obey, but for our own colours ([`visible`]); a pipe is given what there is.
 
-use std::io::{ErrorKind, Write};
+pub(crate) mod visible;
+
+use std::borrow::Cow;
+use std::io::{ErrorKind, IsTerminal as _, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::interrupt::{Ended, Interrupt};
@@ -29,6 +35,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) struct Output {
     lines: Lines,
     done: oneshot::Receiver<std::io::Result<()>>,
+    /// Nobody can read stdout any more.
+    gone: oneshot::Receiver<()>,
 }
 
 /// Where things are said. A clone leads to the same place.
@@ -79,7 +87,13 @@ impl Output {
             let _ = ended.send(printed);
         };
         std::thread::Builder::new().name("printer".to_owned()).spawn(run).context("cannot start a thread")?;
-        Ok(Self { lines, done })
+        let (told, gone) = oneshot::channel();
+        let listen = move || listen_for_the_end(told);
+        std::thread::Builder::new()
+            .name("reader".to_owned())
+            .spawn(listen)
+            .context("cannot start a thread")?;
+        Ok(Self { lines, done, gone })
     }
 
     pub(crate) fn lines(&self) -> Lines {
@@ -89,12 +103,16 @@ impl Output {
     /// Waits until nothing is printed any more because nobody reads it, or because of an error. It can be asked for again
     /// until it is ready.
     pub(crate) async fn closed(&mut self) -> anyhow::Result<()> {
-        verdict((&mut self.done).await)
+        tokio::select! {
+            done = &mut self.done => verdict(done),
+            // Also while there is nothing to print.
+            Ok(()) = &mut self.gone => Ok(()),
+        }
     }
 
     /// Waits until everything is printed, however long it takes. Whoever else has lines must have let go of them.
     pub(crate) async fn finish(self) -> anyhow::Result<()> {
-        let Self { lines, done } = self;
+        let Self { lines, done, .. } = self;
         drop(lines);
         verdict(done.await)
     }
@@ -125,6 +143,27 @@ impl Output {
     }
 }
 
+/// Waits, in a thread of its own, until nobody can read stdout any more; for ever where that cannot be, as of a file.
+fn listen_for_the_end(gone: oneshot::Sender<()>) {
+    let stdout = std::io::stdout();
+    loop {
+        // Nothing is asked for: that the other end is gone is told in any case.
+        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        match poll(&mut polled, None) {
+            Ok(_) => {
+                let [polled] = polled;
+                if polled.revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+                    // Nobody may wait for it any more.
+                    let _ = gone.send(());
+                }
+                return;
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
 fn verdict(done: Result<std::io::Result<()>, oneshot::error::RecvError>) -> anyhow::Result<()> {
     match done {
         Ok(Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -136,17 +175,18 @@ fn verdict(done: Result<std::io::Result<()>, oneshot::error::RecvError>) -> anyh
 
 fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> std::io::Result<()> {
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+    let (is_screen, is_err_screen) = (out.is_terminal(), err.is_terminal());
     while let Some(piece) = pieces.blocking_recv() {
         match left_out.swap(0, Ordering::Relaxed) {
             0 => {}
             count => writeln!(out, "… {count} changes were not printed: nobody took them in time")?,
         }
         match piece.to {
-            Stream::Stdout => out.write_all(piece.text.as_bytes())?,
+            Stream::Stdout => out.write_all(shown(&piece.text, is_screen).as_bytes())?,
             Stream::Stderr => {
                 out.flush()?;
                 // There is nowhere else to say that.
-                let _ = err.write_all(piece.text.as_bytes());
+                let _ = err.write_all(shown(&piece.text, is_err_screen).as_bytes());
             }
         }
         if pieces.is_empty() {
@@ -154,6 +194,10 @@ fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> st
         }
     }
     out.flush()
+}
+
+fn shown(text: &str, is_screen: bool) -> Cow<'_, str> {
+    if is_screen { visible::visible(text) } else { Cow::Borrowed(text) }
 }
 
 impl Lines {
@@ -175,6 +219,13 @@ impl Lines {
                 self.left_out.fetch_add(1, Ordering::Relaxed);
             }
             Err(tokio::sync::TryAcquireError::Closed) => {}
+        }
+    }
+
+    /// Prints to stderr if there is room, for whoever cannot wait. If not, it is lost.
+    pub(crate) fn offer_note(&self, text: String) {
+        if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(size(&text)) {
+            let _ = self.send(text, Stream::Stderr, room);
         }
     }
 

@@ -1,12 +1,13 @@
 //! How far the first reading has come: one line on a terminal that is written anew, and gone when it is over.
 //!
-//! Nothing is shown where stderr is no terminal, or where it is over in a moment.
+//! Nothing is shown where stderr is no terminal, or one that cannot write a line anew, or where it is over in a moment.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use crate::output::Lines;
 use crate::reading::Reading;
+use crate::style;
 
 /// What is over before is not shown.
 const MOMENT: Duration = Duration::from_millis(500);
@@ -26,7 +27,12 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(lines: Lines) -> Self {
-        Self { lines, is_shown: std::io::stderr().is_terminal(), began: Instant::now(), is_dirty: false }
+        Self {
+            lines,
+            is_shown: style::obeys() && std::io::stderr().is_terminal(),
+            began: Instant::now(),
+            is_dirty: false,
+        }
     }
 
     /// Says how far it is.
@@ -39,7 +45,7 @@ impl Progress {
         for reading in readings {
             for informer in &reading.informers {
                 let stats = informer.stats();
-                objects += stats.added;
+                objects += stats.received_objects;
                 bytes += stats.received_bytes;
             }
             if !reading.informers.iter().all(kube_informer::informer::Informer::is_synced) {
@@ -48,7 +54,8 @@ impl Progress {
         }
         let seconds = self.began.elapsed().as_secs();
         let what = shortened(&waiting);
-        let line = format!("{CLEAR}reading {what}: {objects} objects, {} ({seconds}s)", size(bytes));
+        let line = format!("reading {what}: {objects} objects, {} ({seconds}s)", size(bytes));
+        let line = format!("{CLEAR}{}", fitting(&line, columns()));
         self.is_dirty = true;
         // Who has seen enough is told so by whoever prints what was asked for.
         let _ = self.lines.note(line).await;
@@ -60,6 +67,27 @@ impl Progress {
             let _ = self.lines.note(CLEAR.to_owned()).await;
         }
     }
+}
+
+/// Whoever ends it while it is shown has a clean line.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_dirty {
+            self.lines.offer_note(CLEAR.to_owned());
+        }
+    }
+}
+
+/// How wide the terminal is, where it says so.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// As much of a line as stands in one row: what goes on in the next cannot be taken away.
+fn fitting(line: &str, columns: Option<usize>) -> &str {
+    let most = columns.map_or(usize::MAX, |columns| columns.saturating_sub(1));
+    line.char_indices().nth(most).map_or(line, |(end, _)| line.get(..end).unwrap_or_default())
 }
 
 /// Not longer than a line.
@@ -85,6 +113,9 @@ mod tests {
     fn it_fits_into_a_line() {
         assert_eq!(shortened(&["pods", "services"]), "pods, services");
         assert_eq!(shortened(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+        assert_eq!(fitting("reading pods: 5", Some(8)), "reading");
+        assert_eq!(fitting("reading pods: 5", Some(80)), "reading pods: 5");
+        assert_eq!(fitting("reading pods: 5", None), "reading pods: 5");
         assert_eq!((size(12_345), size(12_345_678)), ("12 kB".to_owned(), "12.3 MB".to_owned()));
     }
 }

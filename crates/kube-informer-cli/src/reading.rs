@@ -4,6 +4,8 @@
 //! - All else is waited for: by those who read once, no longer than an answer may take; by those who watch, for ever, and
 //!   they are told why it takes so long.
 
+pub(crate) mod served;
+
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
@@ -85,11 +87,11 @@ impl Reading {
         objects
     }
 
-    /// How its objects are shown in a table; and what is to be said about that.
-    pub(crate) async fn printer(&self, cluster: &Cluster) -> (Printer, Option<String>) {
+    /// How its objects are shown in a table; or why that is not known.
+    pub(crate) async fn printer(&self, cluster: &Cluster) -> Result<Printer, NoColumns> {
         let Resource { group, version, plural, .. } = self.resource();
         if let Some(printer) = Printer::built_in(group, version, plural) {
-            return (printer, None);
+            return Ok(printer);
         }
         let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
         let why = match http::Request::get(definition).body(Vec::new()) {
@@ -98,7 +100,7 @@ impl Reading {
                 let answer = client.request::<serde_json::Value>(request);
                 match tokio::time::timeout(cluster.patience, answer).await {
                     Ok(Ok(definition)) => match Printer::custom(&definition, version) {
-                        Some(printer) => return (printer, None),
+                        Some(printer) => return Ok(printer),
                         None => "its definition has no such version".to_owned(),
                     },
                     Ok(Err(error)) => error.to_string(),
@@ -107,11 +109,24 @@ impl Reading {
             }
             Err(error) => error.to_string(),
         };
-        let note = format!(
-            "{} are shown by name and age: their columns are in the CustomResourceDefinition, which cannot be read ({why})",
-            self.resource()
-        );
-        (Printer::plain(), Some(note))
+        Err(NoColumns { resource: self.resource().to_string(), why })
+    }
+}
+
+/// The columns of a kind are not known: its CustomResourceDefinition cannot be read.
+#[derive(Debug)]
+pub(crate) struct NoColumns {
+    resource: String,
+    why: String,
+}
+
+impl NoColumns {
+    /// What is to be said where names and ages are shown instead.
+    pub(crate) fn note(&self) -> String {
+        format!(
+            "note: {} are shown by name and age: their columns are in the CustomResourceDefinition, which cannot be read ({})",
+            self.resource, self.why
+        )
     }
 }
 

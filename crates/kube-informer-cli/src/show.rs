@@ -49,6 +49,9 @@ impl Format {
             "diff" => Ok(Self::Diff),
             _ if text.starts_with("jsonpath=") => {
                 let template = text.strip_prefix("jsonpath=").unwrap_or_default();
+                if template.is_empty() {
+                    return Err("lacks a template: write jsonpath=TEMPLATE, such as jsonpath={.metadata.name}".to_owned());
+                }
                 match Template::parse(template) {
                     Ok(parsed) => Ok(Self::Template(parsed)),
                     Err(error) => Err(error.explain(template)),

@@ -1,4 +1,4 @@
-//! Colours: for terminals alone, and not where `NO_COLOR` is set.
+//! Colours: for terminals that have them, and not where `NO_COLOR` is set.
 
 use std::io::IsTerminal;
 
@@ -31,6 +31,11 @@ pub(crate) enum Tone {
     None,
 }
 
+/// Whether a terminal does more than to show letters: `TERM` says so.
+pub(crate) fn obeys() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
+}
+
 impl Style {
     pub(crate) fn stdout(when: When) -> Self {
         Self::of(when, std::io::stdout().is_terminal())
@@ -42,11 +47,17 @@ impl Style {
 
     fn of(when: When, is_terminal: bool) -> Self {
         let colours = match when {
-            When::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            When::Auto => {
+                is_terminal && obeys() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
             When::Always => true,
             When::Never => false,
         };
         Self { colours }
+    }
+
+    pub(crate) fn has_colours(self) -> bool {
+        self.colours
     }
 
     /// A text in the colour of what it is.

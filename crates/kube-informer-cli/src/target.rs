@@ -5,6 +5,7 @@
 //! | `pods`, `po`, `Pod`, `deployments.apps`, `deploy.v1.apps` | all objects of a type |
 //! | `pods,services` | all objects of several types |
 //! | `pods web db` | two objects of a type |
+//! | `pods,services web` | an object of each type |
 //! | `pod/web deploy/web` | objects of any types |
 //! | `all` | what `kubectl get all` shows |
 //!
@@ -102,10 +103,6 @@ fn read(words: &[String]) -> Result<Vec<(&str, Vec<&str>)>, Usage> {
     } else {
         let (kinds, names) = words.split_first().ok_or_else(|| Usage::new("say what to look at: TYPE"))?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        if !names.is_empty() && kinds.contains(',') {
-            let why = format!("names need one type, not {kinds}: write TYPE/NAME for each");
-            return Err(Usage::new(why));
-        }
         kinds.split(',').map(|kind| (kind, names.clone())).collect()
     };
     let count: usize = targets.iter().map(|(_, names)| names.len()).sum();
@@ -174,6 +171,7 @@ mod tests {
             ("pods,svc", vec![("pods", vec![]), ("svc", vec![])]),
             ("deploy.v1.apps", vec![("deploy.v1.apps", vec![])]),
             ("pods web db", vec![("pods", vec!["web", "db"])]),
+            ("pods,svc web", vec![("pods", vec!["web"]), ("svc", vec!["web"])]),
             ("pod/web svc/web", vec![("pod", vec!["web"]), ("svc", vec!["web"])]),
             ("clusterrole/system:basic-user", vec![("clusterrole", vec!["system:basic-user"])]),
         ] {
@@ -185,7 +183,6 @@ mod tests {
     fn what_cannot_be_meant_is_explained() {
         for (text, expected) in [
             ("pods/web svc", "TYPE/NAME for each"),
-            ("pods,svc web", "one type"),
             ("pods,,svc", "a type is missing"),
             ("/web", "a type is missing"),
             ("pods/", "no name of an object"),

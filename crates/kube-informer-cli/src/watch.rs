@@ -18,12 +18,15 @@ use std::time::Duration;
 
 use anyhow::bail;
 use kube_informer::encoding::ManagedFields;
+use kube_informer::factory::Factory;
 use kube_informer::informer::{Delivery, Event, Events, Scope};
+use kube_informer_apiserver::print::Printer;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::cluster::{ClusterArgs, SelectArgs};
 use crate::condition::Condition;
+use crate::existence;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Closed, Lines, Output, Page};
 use crate::progress::Progress;
@@ -62,7 +65,7 @@ pub(crate) struct Args {
     /// End as soon as one of the objects meets this: condition=NAME[=VALUE], jsonpath=PATH[=VALUE], create, delete
     #[arg(long, value_name = "CONDITION")]
     until: Option<Condition>,
-    /// End after this time: with exit code 0, or with 1 where --until was waited for
+    /// End after this time, such as 30s or 1m30s: with exit code 0, or with 1 where --until was waited for; 0 looks once
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     /// Colours: on terminals, unless NO_COLOR is set; or always, or never
@@ -100,6 +103,9 @@ Exit codes: 0 done, or the reader has seen enough; 1 error, or --until was not m
 /// Changes that wait for a slow terminal; what comes beyond them is a gap.
 const BACKLOG: usize = 4096;
 
+/// How often it is asked whether something is gone, where no answer comes.
+const QUESTIONS: usize = 10;
+
 /// How often it is looked after how it goes.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -110,8 +116,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let mut until = Until::new(args.until.clone());
     let over = async {
         match args.timeout {
-            Some(time) => tokio::time::sleep(time).await,
-            None => std::future::pending().await,
+            Some(time) if !time.is_zero() => tokio::time::sleep(time).await,
+            _ => std::future::pending().await,
         }
     };
     let ended = tokio::select! {
@@ -141,13 +147,16 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
     let readings = Reading::begin(&cluster, targets, depth)?;
     let marks = if args.output_watch_events { Marks::Words } else { Marks::Signs };
     let mut view = View::new(args.output.clone(), marks, !args.no_headers, Style::stdout(args.color));
-    let mut watch = Watch { pulse: Pulse::new(&readings), style: Style::stderr(args.color), lines, readings };
+    let chooses = args.select.selects().then(|| cluster.factory.clone());
+    let (pulse, style) = (Pulse::new(&readings), Style::stderr(args.color));
+    let mut watch = Watch { readings, pulse, lines, style, chooses };
 
     // What there is.
+    let looks_once = args.timeout.is_some_and(|time| time.is_zero());
     let mut progress = Progress::new(watch.lines.clone());
     let readings = watch.readings.clone();
     let synced = tokio::select! {
-        synced = reading::synced(&readings, None, &mut progress) => synced,
+        synced = reading::synced(&readings, looks_once.then_some(cluster.patience), &mut progress) => synced,
         never = watch.listen(&view) => never,
     };
     progress.clear().await;
@@ -157,17 +166,21 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
     } else if args.output.is_table() {
         let prefixes = reading::prefixes(&watch.readings);
         for (reading, prefix) in readings.iter().zip(prefixes) {
-            let (printer, note) = reading.printer(&cluster).await;
-            if let Some(note) = note {
-                watch.note(&format!("note: {note}")).await?;
-            }
+            let printer = match reading.printer(&cluster).await {
+                Ok(printer) => printer,
+                Err(unknown) => {
+                    watch.note(&unknown.note()).await?;
+                    Printer::plain()
+                }
+            };
             view.add_table(Cells::Printer(printer), reading.shows_namespaces, prefix);
         }
     } else {
         readings.iter().for_each(|reading| view.add(reading.resource()));
     }
     let (sender, receiver) = mpsc::channel(1);
-    let mut stories = Vec::new();
+    let (mut stories, mut there) = (Vec::new(), Vec::new());
+    // All kinds before the first is shown: what comes after the first line that somebody reads is a change.
     for (at, reading) in readings.iter().enumerate() {
         let mut told = Vec::new();
         for informer in &reading.informers {
@@ -182,19 +195,41 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
             tokio::spawn(forward(events, (at, stories.len()), sender.clone()));
             stories.push(story);
         }
+        there.push(told);
+    }
+    for (at, told) in there.iter().enumerate() {
         if !args.watch_only {
             let mut page = Page::new(watch.lines.clone());
-            for piece in view.beginning(at, &told)? {
+            for piece in view.beginning(at, told)? {
                 page.add(&piece?).await?;
             }
             page.flush().await?;
         }
         watch.begun(&view, at, told.len()).await?;
-        for object in &told {
+        for object in told {
             until.there(object)?;
         }
     }
+    if !args.watch_only && there.iter().all(Vec::is_empty) && view.hides_nothing() {
+        let types: Vec<String> = readings
+            .iter()
+            .filter(|reading| reading.target.names.is_empty())
+            .map(|reading| reading.resource().to_string())
+            .collect();
+        if !types.is_empty() {
+            let place = if readings.iter().all(|reading| reading.resource().namespaced) {
+                format!(" {}", cluster.describe_place())
+            } else {
+                String::new()
+            };
+            watch.note(&format!("no {}{place}: what comes is shown", types.join(", "))).await?;
+        }
+    }
+    drop(there);
     drop(sender);
+    if looks_once && !until.is_met() {
+        return until.late(Duration::ZERO);
+    }
     if !until.is_met() {
         watch.follow(receiver, &mut stories, &mut view, until).await?;
     }
@@ -210,6 +245,8 @@ struct Watch {
     pulse: Pulse,
     lines: Lines,
     style: Style,
+    /// Where objects are chosen: then it may have to be asked whether one is gone.
+    chooses: Option<Factory>,
 }
 
 impl Watch {
@@ -232,6 +269,9 @@ impl Watch {
                         let Some(story) = stories.get_mut(story) else { continue };
                         for told in story.hear(event) {
                             self.tell(at, &told, view).await?;
+                            if self.is_only_unchosen(at, &told, until).await {
+                                continue;
+                            }
                             until.told(&told)?;
                             if until.is_met() {
                                 return Ok(());
@@ -242,6 +282,23 @@ impl Watch {
                 },
             }
         }
+    }
+
+    /// Whether something that is told as deleted has left the selection, where it matters.
+    async fn is_only_unchosen(&self, at: usize, told: &Told, until: &Until) -> bool {
+        let (Told::Deleted { last, .. }, Some(factory)) = (told, &self.chooses) else { return false };
+        let Some(reading) = self.readings.get(at).filter(|_| until.waits_for_deletion()) else {
+            return false;
+        };
+        for _ in 0..QUESTIONS {
+            let (namespace, name, uid) = (last.namespace(), last.name(), last.uid().to_string());
+            match existence::is_there(factory, reading.resource(), namespace, name, &uid).await {
+                Some(is_there) => return is_there,
+                None => tokio::time::sleep(existence::AGAIN).await,
+            }
+        }
+        // Who is told that something is gone acts on it.
+        true
     }
 
     async fn tell(&mut self, at: usize, told: &Told, view: &mut View) -> anyhow::Result<()> {

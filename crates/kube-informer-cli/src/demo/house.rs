@@ -26,6 +26,7 @@ use super::play::{Api, ELASTI, NAMESPACE, Play, RESOLVER, SERVICE};
 use super::resolver::{Before, Resolver};
 use super::stage::Stage;
 use crate::apiserver::Pace;
+use crate::cluster::AGENT;
 use crate::output::Lines;
 use crate::style::Style;
 use crate::vitals;
@@ -90,7 +91,7 @@ impl House {
         let server = Server::builder().seed(pace.seed).simulate(simulation).start().await;
         let server = server.context("the embedded API server did not start")?;
         let kubeconfig = Kubeconfig::write(&server)?;
-        let source = Source::file(&kubeconfig.0);
+        let source = Source::file(&kubeconfig.0).user_agent(AGENT);
         let factory = Factory::from_source(source.clone()).await.context("cannot connect to it")?;
         Api { factory: factory.clone() }.define().await?;
 

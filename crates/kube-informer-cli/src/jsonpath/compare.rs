@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::Item;
-use super::parse::Operator;
+use super::tree::Operator;
 
 const WRONG_TYPE: &str = "invalid type for comparison";
 const TWO_TYPES: &str = "incompatible types for comparison";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::parse::{Filter, Node, Piece, Slice, Step};
+use super::tree::{Filter, Node, Piece, Slice, Step};
 use super::{DEEPEST, Item, JsonPathError, STEPS, WIDEST, compare};
 
 /// An error; and whether something had been found when it happened, which is enough for a filter that asks no more.

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use kube_informer::object::Object;
-use kube_informer_apiserver::print::Printer;
+use kube_informer_apiserver::print::{Column, Printer};
 use serde_json::Value;
 
 use super::columns::Columns;
@@ -18,6 +18,8 @@ const NARROWEST: usize = 6;
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     cells: Cells,
+    /// The columns of the resource.
+    heads: Vec<Head>,
     layout: Layout,
     widths: Vec<usize>,
 }
@@ -29,6 +31,34 @@ pub(crate) enum Cells {
     Printer(Printer),
     /// Whoever asked. Nothing else is shown then.
     Chosen(Columns),
+    /// The server: its rows are [arranged](Table::arrange), and none is made of an object.
+    Served(Vec<Head>),
+}
+
+/// A column of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) name: String,
+    /// Whether it is shown on request only.
+    pub(crate) wide: bool,
+    /// Whether it has the names of the objects.
+    pub(crate) is_name: bool,
+}
+
+impl Head {
+    /// A column as a server describes it.
+    pub(crate) fn of_definition(definition: &Value) -> Self {
+        let text = |key: &str| definition.get(key).and_then(Value::as_str).unwrap_or_default();
+        let priority = definition.get("priority").and_then(Value::as_i64).unwrap_or_default();
+        let is_name = text("format") == "name" && text("type") == "string";
+        Self { name: text("name").to_owned(), wide: priority > 0, is_name }
+    }
+}
+
+impl From<&Column> for Head {
+    fn from(column: &Column) -> Self {
+        Self { name: column.name.clone(), wide: column.wide, is_name: column.is_name }
+    }
 }
 
 /// A row that waits to be printed, small: there may be a hundred thousand.
@@ -58,42 +88,49 @@ pub(crate) struct Layout {
 
 impl Table {
     pub(crate) fn new(cells: Cells, layout: Layout) -> Self {
-        Self { cells, layout, widths: Vec::new() }
+        let heads = match &cells {
+            Cells::Printer(printer) => printer.columns().iter().map(Head::from).collect(),
+            Cells::Served(heads) => heads.clone(),
+            Cells::Chosen(_) => Vec::new(),
+        };
+        Self { cells, heads, layout, widths: Vec::new() }
     }
 
     /// The headers.
     pub(crate) fn header(&self) -> Vec<String> {
         let before = self.layout.event.map(str::to_owned).into_iter();
-        let printer = match &self.cells {
-            Cells::Chosen(columns) => return before.chain(columns.header()).collect(),
-            Cells::Printer(printer) => printer,
-        };
+        if let Cells::Chosen(columns) = &self.cells {
+            return before.chain(columns.header()).collect();
+        }
         let namespace = self.layout.namespaces.then(|| "NAMESPACE".to_owned());
-        let columns = printer.columns().iter().filter(|column| self.layout.wide || !column.wide);
-        before.chain(namespace).chain(columns.map(|column| column.name.to_uppercase())).collect()
+        let heads = self.heads.iter().filter(|head| self.layout.wide || !head.wide);
+        before.chain(namespace).chain(heads.map(|head| head.name.to_uppercase())).collect()
     }
 
     /// The cells of an object.
     pub(crate) fn row(&self, event: &str, object: &Value, now: Timestamp) -> anyhow::Result<Vec<String>> {
-        let mut row: Vec<String> = self.layout.event.map(|_| event.to_owned()).into_iter().collect();
-        let printer = match &self.cells {
+        let cells = match &self.cells {
             Cells::Chosen(columns) => {
-                row.extend(columns.row(object)?.iter().map(|cell| one_line(cell)));
-                return Ok(row);
+                let event = self.layout.event.map(|_| event.to_owned()).into_iter();
+                return Ok(event.chain(columns.row(object)?.iter().map(|cell| one_line(cell))).collect());
             }
-            Cells::Printer(printer) => printer,
+            Cells::Printer(printer) => printer.cells(object, now),
+            Cells::Served(_) => Vec::new(),
         };
-        if self.layout.namespaces {
-            let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
-            row.push(namespace.unwrap_or_default().to_owned());
-        }
-        let cells = printer.cells(object, now);
-        let shown = printer.columns().iter().zip(&cells).enumerate();
-        for (at, (_, cell)) in shown.filter(|(_, (column, _))| self.layout.wide || !column.wide) {
-            let prefix = if at == 0 { self.layout.prefix.as_str() } else { "" };
+        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+        Ok(self.arrange(event, namespace, &cells))
+    }
+
+    /// The cells that are shown of those that there are for an object.
+    pub(crate) fn arrange(&self, event: &str, namespace: &str, cells: &[Value]) -> Vec<String> {
+        let mut row: Vec<String> = self.layout.event.map(|_| event.to_owned()).into_iter().collect();
+        row.extend(self.layout.namespaces.then(|| namespace.to_owned()));
+        for (head, cell) in self.heads.iter().zip(cells).filter(|(head, _)| self.layout.wide || !head.wide) {
+            // Not all kinds show the name first, or at all.
+            let prefix = if head.is_name { self.layout.prefix.as_str() } else { "" };
             row.push(format!("{prefix}{}", text(cell)));
         }
-        Ok(row)
+        row
     }
 
     /// The rows of many objects, with room for each of them: how wide columns are is known only when all rows are.
@@ -106,10 +143,15 @@ impl Table {
         let mut rows = Vec::with_capacity(objects.len());
         for object in objects {
             let cells = self.row(event, &super::document(object)?, now)?;
-            self.fit(&cells);
-            rows.push(Row(cells.join(BETWEEN).into()));
+            rows.push(self.keep(&cells));
         }
         Ok(rows)
+    }
+
+    /// A row that waits to be printed, and has its room.
+    pub(crate) fn keep(&mut self, cells: &[String]) -> Row {
+        self.fit(cells);
+        Row(cells.join(BETWEEN).into())
     }
 
     /// Makes room for a row.

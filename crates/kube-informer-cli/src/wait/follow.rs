@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use kube_informer::cache::Snapshot;
-use kube_informer::factory::Factory;
 use kube_informer::informer::{Delivery, Handler, Health, Informer};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
@@ -17,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::tracker::Id;
 use crate::cluster::Cluster;
+use crate::existence;
 
 /// Messages that wait; past that, informers do.
 const WAITING: usize = 1024;
@@ -24,8 +24,6 @@ const WAITING: usize = 1024;
 const CHANGES: usize = 4096;
 /// For ever.
 const LONG: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// How often it is asked again whether an object is there.
-const AGAIN: Duration = Duration::from_secs(1);
 /// Questions at a time whether an object is there.
 const QUESTIONS: usize = 8;
 
@@ -103,30 +101,19 @@ impl Messages {
     pub(super) fn confirm(&self, cluster: &Cluster, resource: &Resource, id: Id, uid: String) {
         let (sender, questions) = (self.sender.clone(), Arc::clone(&self.questions));
         let factory = cluster.factory.clone();
-        let namespace = Some(id.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-        let uri = format!("{}?fieldSelector=metadata.name%3D{}", resource.path(namespace), id.name);
+        let resource = resource.clone();
         tokio::spawn(async move {
             let Ok(_turn) = questions.acquire().await else { return };
             loop {
-                if let Some(found) = ask(&factory, &uri).await {
-                    let is_there = found == uid;
+                let asked = existence::is_there(&factory, &resource, &id.namespace, &id.name, &uid);
+                if let Some(is_there) = asked.await {
                     let _ = sender.send(Message::Confirmed { id, uid, is_there }).await;
                     return;
                 }
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(existence::AGAIN).await;
             }
         });
     }
-}
-
-/// The UID of the only object of a list, empty if there is none; nothing where there is no answer.
-async fn ask(factory: &Factory, uri: &str) -> Option<String> {
-    let request = http::Request::get(uri).body(Vec::new()).ok()?;
-    let answer = factory.client().request_text(request).await.ok()?;
-    let list: Value = serde_json::from_str(&answer).ok()?;
-    let items = list.get("items")?.as_array()?;
-    let uid = items.first().and_then(|item| item.pointer("/metadata/uid")).and_then(Value::as_str);
-    Some(uid.unwrap_or_default().to_owned())
 }
 
 /// Tells what an informer tells.

@@ -28,6 +28,11 @@ impl Until {
         self.met.is_some()
     }
 
+    /// Whether the end of an object would meet it.
+    pub(super) fn waits_for_deletion(&self) -> bool {
+        self.met.is_none() && self.condition.as_ref().is_some_and(|condition| condition.check(None).is_met())
+    }
+
     /// Which object met it, in words.
     pub(super) fn met(&self) -> Option<&str> {
         self.met.as_deref()
@@ -87,7 +92,10 @@ impl Until {
     pub(super) fn late(&self, time: Duration) -> anyhow::Result<()> {
         let Some(condition) = &self.condition else { return Ok(()) };
         let seen = self.seen.as_deref().unwrap_or("no object was there");
-        bail!("--until {condition} was not met within {time:?}; last seen: {seen}")
+        match time.is_zero() {
+            true => bail!("--until {condition} is not met; seen: {seen}"),
+            false => bail!("--until {condition} was not met within {time:?}; last seen: {seen}"),
+        }
     }
 }
 

@@ -107,7 +107,11 @@ impl View {
     pub(super) fn add_table(&mut self, cells: Cells, namespaces: bool, prefix: String) {
         let wide = matches!(self.format, Format::Table { wide: true });
         let event = (self.marks == Marks::Words).then_some("EVENT");
-        let table = Table::new(cells, Layout { wide, namespaces, prefix, event });
+        let mut table = Table::new(cells, Layout { wide, namespaces, prefix, event });
+        if event.is_some() {
+            // The longest of the words: the columns stay where they are.
+            table.fit(&[Mark::Modified.word().to_owned()]);
+        }
         self.sections.push(Section { prefix: String::new(), table: Some(table), has_header: false });
     }
 
@@ -174,6 +178,11 @@ impl View {
     pub(super) fn begun_note(&self, resource: &str, count: usize) -> Option<String> {
         matches!(self.format, Format::Diff)
             .then(|| format!("{resource} that are there: {count}; what changes follows"))
+    }
+
+    /// Whether nothing is said where there is nothing: records say that, and so does the note of a diff.
+    pub(super) fn hides_nothing(&self) -> bool {
+        !matches!(self.format, Format::Json | Format::Yaml | Format::Diff)
     }
 
     fn piece(

@@ -15,12 +15,13 @@ use crate::running::{finish, kube_informer, run, text};
 
 on_both! {
     a_selector_that_the_server_does_not_take_is_told,
+    who_may_not_be_somebody_else_is_told,
     a_page_instead_of_a_server_is_told,
 }
 
 /// One line that begins with `error: `, has these words and no backtrace.
 #[track_caller]
-fn one_line(said: &[u8], words: &[&str]) {
+pub(crate) fn one_line(said: &[u8], words: &[&str]) {
     let said = text(said);
     assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
     for word in words {
@@ -47,12 +48,13 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["get", "pods", "--request-timeout", "2d"], "is no unit of time"),
         (&["watch", "pods", "--color", "red"], "always"),
         (&["get", "pods", "-o", "jsonpath={.a"], "jsonpath"),
+        (&["get", "pods", "-o", "jsonpath="], "lacks a template"),
         (&["watch", "pods", "--until", "condition="], "condition=Ready"),
         (&["get", "pods", "--request-timeout", "x"], "--request-timeout"),
     ] {
         let output = run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
+        one_line(&output.stderr, &[expected, "--help` says more"]);
     }
 }
 
@@ -143,6 +145,22 @@ async fn what_is_forbidden_is_told_with_who_asked_and_what_to_do() -> Result<()>
         let output = place.run(&format!("{name} secrets --as nobody --as-group strangers")).await;
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         one_line(&output.stderr, &["secrets", "forbidden", "nobody", "kubectl auth can-i"]);
+    }
+    Ok(())
+}
+
+async fn who_may_not_be_somebody_else_is_told(place: Place) -> Result<()> {
+    place.post(&place.path("serviceaccounts"), &json!({ "metadata": { "name": "web" } })).await?;
+    let request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest" });
+    let token = place.post(&place.path("serviceaccounts/web/token"), &request).await?;
+    let token = token["status"]["token"].as_str().unwrap();
+    let file = place.path_of("web");
+    place.endpoint.access().clone().with_token(token).write(std::path::Path::new(&file))?;
+    for name in ["get", "watch"] {
+        let args = [name, "configmaps", "-n", &place.namespace, "--kubeconfig", &file, "--as", "jane"];
+        let output = output(kube_informer(&args)).await;
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        one_line(&output.stderr, &["forbidden", "impersonate", ":web\" cannot"]);
     }
     Ok(())
 }

@@ -77,7 +77,22 @@ async fn the_demo_feeds_any_websocket_client() {
 
 #[test]
 fn the_demo_leaves_no_file_no_port_and_no_child() {
-    let folder = std::env::temp_dir().join(format!("kube-informer-traces-{}", std::process::id()));
+    leaves_nothing("-TERM");
+}
+
+#[test]
+fn the_demo_leaves_nothing_when_its_terminal_is_closed() {
+    // Who runs the tests so that they outlast a terminal runs the demo so, too.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    if ignored.is_some_and(|mask| mask & 1 == 0) {
+        leaves_nothing("-HUP");
+    }
+}
+
+fn leaves_nothing(signal: &str) {
+    let folder = std::env::temp_dir().join(format!("kube-informer-traces{signal}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let mut command = kube_informer(&["demo", "--speed", "10"]);
     command.env("TMPDIR", &folder);
@@ -100,7 +115,8 @@ fn the_demo_leaves_no_file_no_port_and_no_child() {
         // Not every kernel tells.
         assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "", "it starts no process");
     }
-    assert_eq!(demo.terminate(), Some(130));
+    demo.signal(signal);
+    assert_eq!(demo.code(), Some(130));
     for address in &addresses {
         assert!(TcpStream::connect(address).is_err(), "{address} is listened on by {process} still");
     }

@@ -1,6 +1,7 @@
 //! `get` beside `kubectl get`, on both servers: the same bytes.
 
 use anyhow::Result;
+use kube_informer_testbed::proxy::{Answer, Match};
 use kube_informer_testbed::require;
 use serde_json::json;
 
@@ -22,6 +23,11 @@ const TRIES: usize = 20;
 
 /// Holds what both print to the same arguments side by side.
 async fn same(place: &Place, args: &[&str]) -> Result<bool> {
+    same_through(place, &place.file(), args).await
+}
+
+/// The same where ours comes to the server in another way.
+async fn same_through(place: &Place, file: &str, args: &[&str]) -> Result<bool> {
     let mut seen = None;
     for _ in 0..TRIES {
         let theirs = match place.kubectl(args).await {
@@ -31,7 +37,7 @@ async fn same(place: &Place, args: &[&str]) -> Result<bool> {
                 return Ok(false);
             }
         };
-        let ours = output(place.command_of(args)).await;
+        let ours = output(place.command_through(file, args)).await;
         let both = (text(&theirs.stdout), text(&ours.stdout));
         assert_eq!(ours.status.code(), theirs.status.code(), "{args:?}: {}", text(&ours.stderr));
         if both.0 == both.1 {
@@ -93,6 +99,12 @@ async fn it_prints_what_kubectl_prints(place: Place) -> Result<()> {
         }],
     } });
     place.merge(&place.path("pods/web-1/status"), &status).await?;
+    let about = json!({ "kind": "Pod", "name": "web-1", "namespace": place.namespace });
+    let event = json!({
+        "metadata": { "name": "web-1.1" }, "involvedObject": about, "reason": "Played", "type": "Normal",
+        "message": "as the test has it", "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
+    });
+    place.post(&place.path("events"), &event).await?;
     same_as(
         &place,
         &[
@@ -119,12 +131,18 @@ async fn it_prints_what_kubectl_prints(place: Place) -> Result<()> {
             "get deployments.apps,services --no-headers",
             "get deploy/web svc/web",
             "get deploy/web svc/web -o name",
+            "get deploy/web svc/nosuch",
+            "get deploy,svc web",
+            "get deploy,svc web -o name",
             "get deployments.v1.apps web -o yaml",
             "get deploy,svc -o yaml",
             "get deploy,svc -o json",
             "get cm settings",
             "get configmaps -o name",
             "get pods,secrets -l app=web",
+            "get events",
+            "get pods,events",
+            "get pods,events -o wide",
             "get all",
             "get serviceaccounts,endpointslices",
             "get nodes,persistentvolumes",
@@ -343,6 +361,17 @@ async fn custom_resources_have_their_own_columns(place: Place) -> Result<()> {
             let args = format!("get {kind} {}", if args == "-o table" { "" } else { args });
             same_as(&place, &[&args]).await?;
         }
+        // Who may not read the definition sees the same: the server knows the columns, too.
+        let (proxy, file) = place.proxy().await?;
+        let definitions = proxy.on(Match::any().path_contains("/customresourcedefinitions/"));
+        let definitions = definitions.answer(Answer::forbidden());
+        for args in ["", " -o wide", " -A", " --no-headers", " -l !none", " a", ",configmaps"] {
+            let args = format!("get {kind}{args}");
+            if !same_through(&place, &file, &args.split_whitespace().collect::<Vec<_>>()).await? {
+                return Ok(());
+            }
+        }
+        assert!(definitions.applied() > 0, "it was asked for");
         anyhow::Ok(())
     };
     let checked = checked.await;

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -67,8 +68,13 @@ impl Place {
 
     /// The same with arguments that have spaces.
     pub(crate) fn command_of(&self, args: &[&str]) -> Command {
+        self.command_through(&self.file(), args)
+    }
+
+    /// The same with a kubeconfig that leads there in another way.
+    pub(crate) fn command_through(&self, file: &str, args: &[&str]) -> Command {
         let mut command = kube_informer(args);
-        command.args(["--kubeconfig", &self.file()]);
+        command.args(["--kubeconfig", file]);
         if !args.iter().any(|arg| matches!(*arg, "-A" | "-n")) {
             command.args(["-n", &self.namespace]);
         }
@@ -123,7 +129,9 @@ impl Place {
     /// A fault proxy before the server, and the kubeconfig that leads to it.
     pub(crate) async fn proxy(&self) -> Result<(Proxy, String)> {
         let proxy = proxy::Config::new(self.endpoint.access()).add_credentials().start().await?;
-        let file: PathBuf = self.folder.path().join("proxy");
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let file: PathBuf = self.folder.path().join(format!("proxy-{number}"));
         let access = kube_informer_testbed::kubeconfig::Access::anonymous(proxy.url());
         access.write(&file)?;
         Ok((proxy, file.to_str().unwrap().to_owned()))

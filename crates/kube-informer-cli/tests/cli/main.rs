@@ -21,6 +21,7 @@ mod demo;
 // `get` and `watch`: what is asked for, what is printed, and what is said about wrong input.
 mod bad_input;
 mod get;
+mod kubeconfigs;
 mod target;
 mod terminal;
 mod watch;

@@ -21,7 +21,11 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub(crate) fn kube_informer(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-informer"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_remove("KUBE_INFORMER_TOKEN").env_remove("RUST_LOG").env_remove("NO_COLOR");
+    command
+        .env_remove("KUBE_INFORMER_TOKEN")
+        .env_remove("RUST_LOG")
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm");
     command
 }
 
@@ -39,6 +43,13 @@ pub(crate) fn finish(mut command: Command) -> Output {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Another process can only be asked again.
+#[expect(clippy::disallowed_methods, reason = "there is no clock to pause in another process")]
+fn pause() {
+    // tidy: allow-sleep another process can only be asked again
+    std::thread::sleep(POLL);
 }
 
 /// A running command and what it says; killed if the test fails.
@@ -89,6 +100,15 @@ impl Running {
         self.need(shown, part)
     }
 
+    /// All that is on its screen, once it has ended.
+    #[track_caller]
+    pub(crate) fn screen(&mut self) -> String {
+        match self.stdout.rest(self.until()) {
+            Ok(rest) => text(&rest),
+            Err(TooLate) => self.fail("it does not end"),
+        }
+    }
+
     /// What it says from now on is not read: it is told so when it says something.
     pub(crate) fn close_stdout(&mut self) {
         self.stdout = Heard::default();
@@ -116,7 +136,7 @@ impl Running {
             if Instant::now() >= until {
                 self.fail("it does not end");
             }
-            std::thread::sleep(POLL);
+            pause();
         }
     }
 
@@ -131,7 +151,7 @@ impl Running {
             if Instant::now() >= until {
                 self.fail(&format!("this never was so: {what}"));
             }
-            std::thread::sleep(POLL);
+            pause();
         }
     }
 

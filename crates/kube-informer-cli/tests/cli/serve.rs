@@ -109,7 +109,7 @@ async fn any_client_hears_what_changes_and_that_it_is_over(place: Place) -> Resu
 
 async fn it_is_not_ready_while_something_is_stale_and_ready_again_after(place: Place) -> Result<()> {
     let (proxy, kubeconfig) = place.proxy().await?;
-    let served = Served::ready(&kubeconfig, &["configmaps", "services", "-n", &place.namespace]);
+    let mut served = Served::ready(&kubeconfig, &["configmaps", "services", "-n", &place.namespace]);
     let (mut socket, _) = connect_async(&served.url).await?;
     op(&mut socket, "snap.end").await;
     op(&mut socket, "snap.end").await;
@@ -126,6 +126,9 @@ async fn it_is_not_ready_while_something_is_stale_and_ready_again_after(place: P
     assert_eq!(status["gvr"], "v1/configmaps");
     trouble.remove();
     served.readiness(200).await;
+    // Who reads the log is told of both.
+    tokio::task::block_in_place(|| served.running.note("watching does not work"));
+    tokio::task::block_in_place(|| served.running.note("watching works again"));
     // Who stayed is told what happened since.
     let map = json!({ "metadata": { "name": "settings" }, "data": { "banner": "Welcome" } });
     place.post(&place.path("configmaps"), &map).await?;

@@ -25,9 +25,12 @@ async fn types_are_named_as_for_kubectl(place: Place) -> Result<()> {
 }
 
 async fn a_type_that_there_is_not_is_told_with_what_is_near(place: Place) -> Result<()> {
-    for (command, name, near) in
-        [("get", "pds", ""), ("get", "podz", "pods"), ("watch", "deploymentss", "deployments.apps")]
-    {
+    for (command, name, near) in [
+        ("get", "pdos", "did you mean pods"),
+        ("get", "pds", "pods"),
+        ("get", "podz", "pods"),
+        ("watch", "deploymentss", "deployments.apps"),
+    ] {
         let output = place.run(&format!("{command} {name}")).await;
         assert_eq!(output.status.code(), Some(1), "{name}");
         let said = text(&output.stderr);
@@ -42,7 +45,6 @@ async fn a_type_that_there_is_not_is_told_with_what_is_near(place: Place) -> Res
 async fn what_cannot_be_meant_is_a_wrong_argument(place: Place) -> Result<()> {
     for (args, expected) in [
         ("get pods/a services", "TYPE/NAME for each"),
-        ("get pods,services a", "names need one type"),
         ("get pods,", "a type is missing"),
         ("watch pods a -l app=web", "by name or by selector"),
         ("get pods a -A", "in all namespaces"),

@@ -6,17 +6,25 @@ use anyhow::Result;
 use kube_informer_apiserver::faults::{Match, Request};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
-use crate::harness::{Place, blocking};
+use crate::harness::{Place, blocking, output};
 use crate::heard::Heard;
-use crate::running::Running;
+use crate::running::{Running, text};
 
 /// A command on a terminal of its own.
-fn start(mut command: Command) -> Running {
+fn start(command: Command) -> Running {
+    start_sized(command, 0)
+}
+
+/// The same where the terminal has so many columns, or does not say it.
+fn start_sized(mut command: Command, columns: u16) -> Running {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&screen).unwrap();
     unlockpt(&screen).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&screen, size).unwrap();
     let name = ptsname(&screen, Vec::new()).unwrap();
     let open = || {
         let flags = OFlags::RDWR | OFlags::NOCTTY;
@@ -31,32 +39,88 @@ fn start(mut command: Command) -> Running {
 async fn changes_have_colours_on_a_terminal_unless_somebody_wants_none() -> Result<()> {
     let place = Place::embedded().await?;
     place.config_map("one", json!({})).await?;
-    for (no_color, color, coloured) in [
-        (None, "auto", true),
-        (Some("1"), "auto", false),
-        (Some(""), "auto", true),
-        (None, "never", false),
-        (Some("1"), "always", true),
+    for (no_color, term, color, coloured) in [
+        (None, "xterm", "auto", true),
+        (None, "dumb", "auto", false),
+        (None, "", "auto", false),
+        (Some("1"), "xterm", "auto", false),
+        (Some(""), "xterm", "auto", true),
+        (None, "xterm", "never", false),
+        (Some("1"), "dumb", "always", true),
     ] {
         let mut command = place.command(&format!("watch cm -l app=test -o name --color {color}"));
+        command.env("TERM", term);
         if let Some(value) = no_color {
             command.env("NO_COLOR", value);
         }
         let mut terminal = start(command);
         blocking(|| terminal.shows("configmap/one"));
-        place.merge(&place.path("configmaps/one"), &json!({ "data": { "t": color, "n": no_color } })).await?;
         place
-            .merge(&place.path("configmaps/one"), &json!({ "data": { "x": format!("{no_color:?}{color}") } }))
+            .merge(
+                &place.path("configmaps/one"),
+                &json!({ "data": { "t": color, "n": no_color, "e": term } }),
+            )
+            .await?;
+        place
+            .merge(
+                &place.path("configmaps/one"),
+                &json!({ "data": { "x": format!("{no_color:?}{term}{color}") } }),
+            )
             .await?;
         let seen = blocking(|| terminal.shows("~ configmap/one"));
         assert_eq!(
             seen.contains("\x1b[33m~ configmap/one\x1b[0m"),
             coloured,
-            "{no_color:?} {color}: {seen:?}"
+            "{no_color:?} {term:?} {color}: {seen:?}"
         );
         terminal.signal("-INT");
         assert_eq!(blocking(|| terminal.code()), Some(130));
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_in_objects_is_shown_and_never_obeyed() -> Result<()> {
+    let place = Place::embedded().await?;
+    // An 8-bit sequence, a title for the window, a line from right to left, and one that is written over.
+    let nasty = "a\u{9b}2J b\u{1b}]0;x\u{7} c\u{202e}d e\rf";
+    let about = json!({ "kind": "Pod", "name": "web", "namespace": place.namespace });
+    let event = json!({
+        "metadata": { "name": "e" }, "involvedObject": about, "reason": "r", "type": "Normal", "message": nasty,
+    });
+    place.post(&place.path("events"), &event).await?;
+    place.config_map("one", json!({ "k": nasty })).await?;
+    for args in [
+        &["get", "events"][..],
+        &["get", "cm", "one", "-o", "json"],
+        &["get", "cm", "one", "-o", "yaml"],
+        &["get", "cm", "one", "-o", "jsonpath={.data.k}"],
+        &["get", "cm", "one", "-o", "custom-columns=K:.data.k"],
+        &["watch", "events", "--timeout", "0"],
+        &["watch", "cm/one", "-o", "jsonpath={.data.k}", "--timeout", "0"],
+        &["watch", "cm/one", "--until", "jsonpath={.data.k}=x", "--timeout", "0"],
+    ] {
+        let mut terminal = start(place.command_of(args));
+        let seen = blocking(|| {
+            terminal.code();
+            terminal.screen()
+        });
+        for obeyed in ["\u{9b}", "\u{1b}]", "\u{7}", "\u{202e}", "e\rf"] {
+            assert!(!seen.contains(obeyed), "{args:?}: {obeyed:?} in {seen:?}");
+        }
+        assert!(seen.contains("2J b") || seen.contains("a..."), "{args:?}: {seen:?}");
+    }
+    // What was changed, too.
+    let mut terminal = start(place.command("watch cm/one -o diff --color never"));
+    blocking(|| terminal.shows("what changes follows"));
+    place.merge(&place.path("configmaps/one"), &json!({ "data": { "k": format!("{nasty}!") } })).await?;
+    let seen = blocking(|| terminal.shows("!\""));
+    for obeyed in ["\u{9b}", "\u{1b}]", "\u{7}", "\u{202e}", "e\rf"] {
+        assert!(!seen.contains(obeyed), "{obeyed:?} in {seen:?}");
+    }
+    // In a pipe it is what there is.
+    let piped = output(place.command_of(&["get", "cm", "one", "-o", "jsonpath={.data.k}"])).await;
+    assert_eq!(text(&piped.stdout), format!("{nasty}!"));
     Ok(())
 }
 
@@ -77,6 +141,35 @@ async fn a_long_reading_shows_how_far_it_is_and_leaves_nothing_behind() -> Resul
         assert!(after.starts_with("\r\x1b[K"), "the line is gone: {seen:?}");
         place.server().unwrap().faults().heal();
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_count_as_they_come() -> Result<()> {
+    let place = Place::embedded().await?;
+    for name in ["one", "two", "three"] {
+        place.config_map(name, json!({})).await?;
+    }
+    let listed = Match::any().path_contains("/configmaps");
+    let _stalled = place.server().unwrap().faults().on(listed).stall_after_events(2);
+    let mut terminal = start(place.command("get cm"));
+    blocking(|| terminal.shows("reading configmaps: 2 objects"));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_far_it_is_stands_in_one_row_and_is_gone_after_ctrl_c() -> Result<()> {
+    let place = Place::embedded().await?;
+    let _stalled = place.server().unwrap().faults().on(Match::any().path_contains("/configmaps")).stall();
+    let mut terminal = start_sized(place.command("get cm"), 20);
+    blocking(|| terminal.shows("reading configmaps:"));
+    terminal.signal("-INT");
+    let seen = blocking(|| {
+        assert_eq!(terminal.code(), Some(130));
+        terminal.screen()
+    });
+    assert!(seen.split("\r\x1b[K").all(|row| row.chars().count() < 20), "{seen:?}");
+    assert!(seen.ends_with("\r\x1b[K"), "{seen:?}");
     Ok(())
 }
 

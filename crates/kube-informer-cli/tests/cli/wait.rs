@@ -3,14 +3,17 @@
 use std::process::Stdio;
 
 use anyhow::Result;
+use kube_informer_apiserver::Server;
+use kube_informer_testbed::http::Endpoint;
+use kube_informer_testbed::kubeconfig::Access;
 use kube_informer_testbed::proxy::{Answer, Match, Proxy};
 use kube_informer_testbed::require;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
-use crate::harness::{Place, SOON, on_both};
-use crate::running::kube_informer;
+use crate::harness::{Place, SOON, blocking, on_both};
+use crate::running::{Running, kube_informer};
 
 on_both! {
     a_pod_that_comes_later_and_becomes_ready_ends_the_wait,
@@ -22,6 +25,7 @@ on_both! {
     leaving_a_selection_is_no_deletion,
     one_of_several_can_be_enough,
     it_outlasts_a_lost_connection_and_says_so,
+    it_outlasts_a_server_that_has_forgotten_what_it_missed,
     it_looks_once_where_there_is_no_time,
     cluster_scoped_and_grouped_objects_have_their_names,
     a_path_is_waited_for_as_kubectl_does,
@@ -277,6 +281,36 @@ async fn it_outlasts_a_lost_connection_and_says_so(place: Place) -> Result<()> {
     Ok(())
 }
 
+async fn it_outlasts_a_server_that_has_forgotten_what_it_missed(place: Place) -> Result<()> {
+    for name in ["a", "b"] {
+        place.pod(name, &json!({ "app": "web" })).await?;
+    }
+    let mut ready = Waiting::start(&place, "wait pod/a --for condition=Ready").await?;
+    let mut gone = Waiting::start(&place, "wait pods -l app=web --for delete").await?;
+    let mut forgotten = Vec::new();
+    for waiting in [&mut ready, &mut gone] {
+        waiting.ready().await;
+        waiting.lose_connection().await;
+        // Who wants to go on where it was is told that nobody knows that any more.
+        let resumed = Match::watch().send_initial_events(false);
+        forgotten.push(waiting.proxy.on(resumed).once().answer(Answer::gone()));
+    }
+    place.ready("a", "True").await?;
+    ready.proxy.accept_connections().await;
+    let said = ready.ended().await;
+    assert_eq!((said.code, &*said.out), (Some(0), "pod/a condition met\n"), "{said:?}");
+    for name in ["a", "b"] {
+        place.delete(&place.path(&format!("pods/{name}"))).await?;
+    }
+    gone.proxy.accept_connections().await;
+    let said = gone.ended().await;
+    let mut lines: Vec<&str> = said.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!((said.code, lines), (Some(0), vec!["pod/a condition met", "pod/b condition met"]), "{said:?}");
+    assert!(forgotten.iter().all(|fault| fault.applied() == 1));
+    Ok(())
+}
+
 async fn it_looks_once_where_there_is_no_time(place: Place) -> Result<()> {
     place.pod("web", &json!({})).await?;
     place.ready("web", "False").await?;
@@ -351,6 +385,43 @@ async fn what_cannot_be_waited_for_is_explained_with_exit_code_2() {
     let unknown = run(&place, "wait poods/web --for delete").await;
     assert_eq!((unknown.code, unknown.err.lines().count()), (Some(1), 1), "{unknown:?}");
     assert!(unknown.err.contains("pods"), "{unknown:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_outlasts_a_server_that_begins_anew() -> Result<()> {
+    let map = |data| json!({ "metadata": { "name": "job" }, "data": data });
+    let path = "/api/v1/namespaces/default/configmaps";
+    let before = Server::builder().start().await?;
+    let address = before.address();
+    let endpoint = Endpoint::new(Access::anonymous(before.url()))?;
+    for _ in 0..20 {
+        // So that what comes later has lower versions.
+        endpoint
+            .post("/api/v1/namespaces", &json!({ "metadata": { "generateName": "n-" } }))
+            .await?
+            .success()?;
+    }
+    endpoint.post(path, &map(json!({ "phase": "Running" }))).await?.success()?;
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("config");
+    before.write_kubeconfig(&kubeconfig)?;
+    let mut all = Vec::new();
+    for condition in ["jsonpath={.data.phase}=Done", "delete"] {
+        let args = ["wait", "cm/job", "-vv", "--timeout", "100s", "--for", condition, "--kubeconfig"];
+        let mut running = Running::start(&[&args[..], &[kubeconfig.to_str().unwrap()]].concat());
+        blocking(|| running.note("what there is was seen"));
+        all.push(running);
+    }
+    before.shutdown().await;
+    let after = Server::builder().listen(address).start().await?;
+    let endpoint = Endpoint::new(Access::anonymous(after.url()))?;
+    // It is another object of the same name.
+    endpoint.post(path, &map(json!({ "phase": "Done" }))).await?.success()?;
+    for mut running in all {
+        blocking(|| running.line("configmap/job condition met"));
+        assert_eq!(blocking(|| running.code()), Some(0));
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

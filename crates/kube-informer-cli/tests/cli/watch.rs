@@ -1,10 +1,10 @@
 //! `watch`, on both servers: what there is, what changes, and what is said while it cannot be seen.
 
 use anyhow::Result;
-use kube_informer_apiserver::faults::{Match, Request};
+use kube_informer_apiserver::faults::{Answer, Match, Request};
 use serde_json::{Value, json};
 
-use crate::harness::{Place, blocking, on_both, output};
+use crate::harness::{Place, blocking, on_both};
 use crate::running::{Running, run, text};
 
 on_both! {
@@ -20,8 +20,11 @@ on_both! {
     it_reconnects_for_ever_and_says_when_it_is_stale,
     it_ends_after_its_time,
     it_ends_when_an_object_meets_what_was_waited_for,
+    it_looks_once_where_there_is_no_time,
+    that_there_is_nothing_is_said,
     a_template_makes_a_line_of_each_object,
     it_is_quiet_when_its_reader_has_seen_enough,
+    it_ends_when_its_reader_is_gone_though_nothing_changes,
 }
 
 /// The next record of which this is so.
@@ -61,10 +64,10 @@ async fn the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes(plac
 async fn words_instead_of_signs_are_kubectls_events(place: Place) -> Result<()> {
     place.config_map("one", json!({})).await?;
     let mut watch = place.start("watch cm -l app=test --output-watch-events");
-    assert_eq!(blocking(|| watch.line("NAME")), "EVENT   NAME   DATA   AGE\n");
-    assert!(blocking(|| watch.line("one")).starts_with("ADDED   one    0      "));
+    assert_eq!(blocking(|| watch.line("NAME")), "EVENT      NAME   DATA   AGE\n");
+    assert!(blocking(|| watch.line("one")).starts_with("ADDED      one    0      "));
     place.delete(&place.path("configmaps/one")).await?;
-    assert!(blocking(|| watch.line("one")).starts_with("DELETED   one    0      "));
+    assert!(blocking(|| watch.line("one")).starts_with("DELETED    one    0      "));
     Ok(())
 }
 
@@ -246,11 +249,61 @@ async fn it_ends_when_an_object_meets_what_was_waited_for(place: Place) -> Resul
     assert_eq!(late.status.code(), Some(1));
     let said = text(&late.stderr);
     assert!(said.contains("was not met within 1s") && said.contains("Running"), "{said}");
-    let mut watch = place.start("watch cm/one -o name --until delete");
-    blocking(|| watch.line("one"));
-    place.delete(&place.path("configmaps/one")).await?;
+    // Leaving the selection is none.
+    let mut watch = place.start("watch cm -l stage=last -o name --until delete");
+    let labelled = |value: Value| json!({ "metadata": { "labels": { "stage": value } } });
+    blocking(|| watch.note("no configmaps"));
+    place.merge(&place.path("configmaps/one"), &labelled(json!("last"))).await?;
+    assert_eq!(blocking(|| watch.line("")), "+ configmap/one\n");
+    place.merge(&place.path("configmaps/one"), &labelled(json!(null))).await?;
     assert_eq!(blocking(|| watch.line("")), "- configmap/one\n");
-    assert_eq!(blocking(|| watch.code()), Some(0));
+    place.merge(&place.path("configmaps/one"), &labelled(json!("last"))).await?;
+    assert_eq!(blocking(|| watch.line("")), "+ configmap/one\n", "it goes on");
+    watch.signal("-INT");
+    assert_eq!(blocking(|| watch.code()), Some(130));
+    let mut watch = place.start("watch cm -l stage=last -o name --until delete");
+    blocking(|| watch.line("one"));
+    let mut other = place.start("watch cm/one -o name --until delete");
+    blocking(|| other.line("one"));
+    place.delete(&place.path("configmaps/one")).await?;
+    for mut watch in [watch, other] {
+        assert_eq!(blocking(|| watch.line("")), "- configmap/one\n");
+        assert_eq!(blocking(|| watch.code()), Some(0));
+    }
+    Ok(())
+}
+
+async fn it_looks_once_where_there_is_no_time(place: Place) -> Result<()> {
+    place.config_map("one", json!({ "phase": "Running" })).await?;
+    for more in ["", " --until jsonpath={.data.phase}=Running"] {
+        let output = place.run(&format!("watch cm/one -o name --timeout 0{more}")).await;
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "  configmap/one\n");
+    }
+    let output = place.run("watch cm/one -o name --timeout 0s --until jsonpath={.data.phase}=Done").await;
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), "  configmap/one\n".to_owned()));
+    let said = text(&output.stderr);
+    assert!(said.contains("jsonpath={.data.phase}=Done is not met; seen: ConfigMap"), "{said}");
+    Ok(())
+}
+
+async fn that_there_is_nothing_is_said(place: Place) -> Result<()> {
+    for (args, expected) in [
+        ("watch pods", format!("no pods in {}: what comes is shown\n", place.namespace)),
+        (
+            "watch pods,svc -o name",
+            format!("no pods, services in {}: what comes is shown\n", place.namespace),
+        ),
+        ("watch pods -o json", String::new()),
+        ("watch pods --watch-only", String::new()),
+        (
+            "watch pod/web",
+            format!("pods \"web\" not found in {}: it is shown when it comes\n", place.namespace),
+        ),
+    ] {
+        let output = place.run(&format!("{args} --timeout 0")).await;
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), expected), "{args}");
+    }
     Ok(())
 }
 
@@ -272,6 +325,19 @@ async fn it_is_quiet_when_its_reader_has_seen_enough(place: Place) -> Result<()>
     place.config_map("two", json!({})).await?;
     assert_eq!(blocking(|| watch.code()), Some(0));
     assert_eq!(blocking(|| watch.said()), "");
+    Ok(())
+}
+
+async fn it_ends_when_its_reader_is_gone_though_nothing_changes(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    for form in ["name", "json", "diff"] {
+        let mut watch = place.start(&format!("watch cm -l app=test -o {form} --until delete"));
+        if form != "diff" {
+            blocking(|| watch.line("one"));
+        }
+        watch.close_stdout();
+        assert_eq!(blocking(|| watch.code()), Some(0), "{form}");
+    }
     Ok(())
 }
 
@@ -365,18 +431,27 @@ async fn who_may_not_read_the_definition_is_told_why_there_are_few_columns() -> 
     place.post(&path, &object).await?;
     assert!(place.ok("get widgets").await.starts_with("NAME   SIZE\na      3\n"));
     let forbidden = Match::get().path_prefix("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/");
-    place
-        .server()
-        .unwrap()
-        .faults()
-        .on(forbidden)
-        .answer(kube_informer_apiserver::faults::Answer::forbidden());
-    let output = output(place.command("get widgets")).await;
+    let faults = place.server().unwrap().faults();
+    faults.on(forbidden).answer(Answer::forbidden());
+    // The server knows them.
+    assert_eq!(place.ok("get widgets").await, "NAME   SIZE\na      3\n");
+    // What it says of each change, nobody is asked for.
+    let noted = |said: &str| {
+        assert!(said.starts_with("note: widgets.v1.example.com are shown by name and age"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    };
+    let watched = place.run("watch widgets --timeout 0").await;
+    assert_eq!(watched.status.code(), Some(0));
+    assert!(text(&watched.stdout).starts_with("  NAME   AGE\n  a      "), "{}", text(&watched.stdout));
+    noted(&text(&watched.stderr));
+    // Some servers make no tables.
+    let tables = Match::any().path_contains("/widgets").when(|request| request.accept.contains("as=Table"));
+    let plain = json!({ "kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": {}, "items": [] });
+    faults.on(tables).answer(Answer::raw(200, "application/json", plain.to_string()));
+    let output = place.run("get widgets").await;
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).starts_with("NAME   AGE\na      "), "{}", text(&output.stdout));
-    let said = text(&output.stderr);
-    assert!(said.starts_with("note: widgets.v1.example.com are shown by name and age"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    noted(&text(&output.stderr));
     Ok(())
 }
 
