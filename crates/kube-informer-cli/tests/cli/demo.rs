@@ -22,8 +22,6 @@ fn the_demo_shows_what_comes_alive_and_a_service_that_sleeps_and_wakes() {
     let web = demo.line("Deployment     shop/web ");
     assert!(web.contains("replicas "), "{web}");
     demo.line("Ready");
-    // People decide something, and who it was.
-    demo.line("(kubectl)");
     demo.line("▸ somebody applies an ElastiService");
     demo.line("+ ElastiService");
     // Its pods may be seen to answer a moment after it is.
@@ -35,6 +33,8 @@ fn the_demo_shows_what_comes_alive_and_a_service_that_sleeps_and_wakes() {
     demo.line("▸ a request for shop/gallery is at the resolver");
     let awake = demo.line("mode proxy→serve: it is awake");
     assert!(!awake.contains('\x1b'), "no colours in a pipe: {awake}");
+    // People decide something, again and again, and who it was.
+    demo.line("(kubectl)");
     assert_eq!(demo.terminate(), Some(130));
 }
 
