@@ -28,10 +28,13 @@ impl Inner {
     /// Looks at what is known of an owner's target, and tells what is new.
     pub(super) fn look(self: &Arc<Self>, owner: &Request) {
         let lasting = self.settings().lasting;
-        let Looked { news, settled, reference } = self.lock().look(owner, lasting);
+        let mut state = self.lock();
+        let Looked { news, settled, reference } = state.look(owner, lasting);
         if news {
+            // Under the lock: who sees what is new, or begins to read, is not told of it later once more.
             self.news.tell(owner);
         }
+        drop(state);
         if settled {
             self.unsettled().remove(owner);
         } else if self.unsettled().insert(owner.clone()) {
