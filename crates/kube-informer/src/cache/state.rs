@@ -190,6 +190,8 @@ impl State {
                 told.push(Applied::Deleted { last, certain: false });
             }
         }
+        // A first list is told at once: to grow while it is told would take twice the memory.
+        told.reserve(objects.len().saturating_sub(self.store.len()));
         for object in objects {
             self.put(object, Source::List, told, faults);
         }
