@@ -119,12 +119,17 @@ fn a_login_program_that_fails_is_named_with_what_it_said() {
 #[test]
 fn a_login_program_that_does_not_end_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();
-    let (file, runs) = (folder.path().join("config"), folder.path().join("runs"));
-    // It ends with who has started it.
-    let program = format!("touch {}; while kill -0 $PPID; do sleep 0.05; done 2>/dev/null", runs.display());
-    fs::write(&file, kubeconfig("http://127.0.0.1:1", &login(&program))).unwrap();
-    let file = file.to_str().unwrap();
-    let late = run(&["get", "pods", "--kubeconfig", file, "--request-timeout", "500ms"]);
+    // Each run has files of its own: what an earlier one does late is not seen in the next.
+    let prepare = |run: &str| {
+        let (file, runs) = (folder.path().join(run), folder.path().join(format!("{run}-runs")));
+        // It ends with who has started it.
+        let program =
+            format!("touch {}; while kill -0 $PPID; do sleep 0.05; done 2>/dev/null", runs.display());
+        fs::write(&file, kubeconfig("http://127.0.0.1:1", &login(&program))).unwrap();
+        (file.to_str().unwrap().to_owned(), runs)
+    };
+    let (file, _) = prepare("late");
+    let late = run(&["get", "pods", "--kubeconfig", &file, "--request-timeout", "500ms"]);
     assert_eq!(late.status.code(), Some(1));
     one_line(&late.stderr, &["no credentials within 500ms", "--request-timeout"]);
     for args in [
@@ -134,8 +139,8 @@ fn a_login_program_that_does_not_end_holds_up_nobody() {
         &["serve", "pods"],
         &["controller", "deployments"],
     ] {
-        fs::remove_file(&runs).unwrap();
-        let mut running = Running::start(&[args, &["--kubeconfig", file]].concat());
+        let (file, runs) = prepare(args[0]);
+        let mut running = Running::start(&[args, &["--kubeconfig", &file]].concat());
         running.until_it_is("the program runs", || runs.exists());
         running.signal("-INT");
         assert_eq!(running.code(), Some(130), "{args:?}");

@@ -226,6 +226,10 @@ mod tests {
         command.args(["-c", "echo one; echo two >&2; exec sleep 100000"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = Running::of(command);
+        // However long it takes to come so far: only what never comes is waited for in vain.
+        running.shows("one\n");
+        let said = running.stderr.shows("two\n", running.until());
+        running.need(said, "two");
         running.patience = Duration::from_millis(300);
         running
     }
@@ -253,7 +257,7 @@ mod tests {
     #[test]
     fn what_ends_too_early_is_a_failure_that_shows_what_was_said() {
         let why = failure(|running| {
-            running.line("one");
+            running.patience = PATIENCE;
             running.signal("-KILL");
             running.line("three");
         });
