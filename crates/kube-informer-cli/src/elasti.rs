@@ -1,7 +1,7 @@
 //! `kube-informer elasti`: the ElastiService operator.
 //!
-//! Flags and variables are those of KubeElasti. The first Ctrl-C or SIGTERM lets it end in order, with exit code 0; the
-//! second ends it at once.
+//! Flags and variables are those of KubeElasti. The first SIGTERM lets it end in order, with exit code 0, and so does the first
+//! Ctrl-C, with 130; the second of either ends it at once.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let settings = settings(args)?;
     let running = tokio::select! {
         running = Running::start(settings) => running?,
-        () = interrupt.wait() => return Ok(Ended::Done),
+        wish = interrupt.wish() => return Ok(wish.of_a_daemon()),
     };
     say(&intro(&running))?;
     let (stop, stopped) = oneshot::channel::<()>();
@@ -126,16 +126,19 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         // Dropped, it is to stop as well.
         let _ = stopped.await;
     }));
-    let mut stop = Some(stop);
+    let (mut stop, mut end) = (Some(stop), Ended::Done);
     loop {
         tokio::select! {
             ended = &mut run => {
                 ended?;
-                return Ok(Ended::Done);
+                return Ok(end);
             }
-            () = interrupt.wait() => match stop.take() {
-                // Fails only if it has ended by itself.
-                Some(stop) => drop(stop.send(())),
+            wish = interrupt.wish() => match stop.take() {
+                Some(stop) => {
+                    end = wish.of_a_daemon();
+                    // Fails only if it has ended by itself.
+                    let _ = stop.send(());
+                }
                 None => return Ok(Ended::Interrupted),
             },
         }

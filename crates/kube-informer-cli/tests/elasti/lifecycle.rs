@@ -13,6 +13,7 @@ on_both!(
     a_service_sleeps_wakes_and_serves,
     a_restart_in_each_mode_goes_on_from_there,
     sigterm_ends_it_in_order,
+    ctrl_c_ends_it_in_order_and_the_code_says_so,
     what_it_writes_says_who_wrote_it
 );
 
@@ -109,6 +110,14 @@ async fn a_restart_in_each_mode_goes_on_from_there(world: World) {
     let _operator = Operator::start(&world, &[]).await;
     world.forgotten("web").await;
     assert_eq!(world.replicas("web").await, 2);
+}
+
+async fn ctrl_c_ends_it_in_order_and_the_code_says_so(world: World) {
+    let operator = Operator::start(&world, &["--leader-elect"]).await;
+    operator.ready().await;
+    let (status, said) = operator.interrupt().await;
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(!said.contains("error:") && !said.contains("ERROR"), "{said}");
 }
 
 async fn sigterm_ends_it_in_order(world: World) {

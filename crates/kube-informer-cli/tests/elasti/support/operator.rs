@@ -113,6 +113,15 @@ impl Operator {
         (status, said)
     }
 
+    /// Ctrl-C; the same.
+    pub(crate) async fn interrupt(mut self) -> (ExitStatus, String) {
+        let id = self.process.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let ended = tokio::time::timeout(SOON, self.process.ended()).await;
+        let said = self.process.logged();
+        (ended.unwrap_or_else(|_| panic!("it does not end: {said}")).unwrap(), said)
+    }
+
     /// SIGKILL.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
