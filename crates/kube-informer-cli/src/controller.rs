@@ -132,7 +132,7 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let end = async {
         server.shutdown(GOODBYE).await;
         factory.shutdown().await;
-        if prints { output.end().await } else { Ok(()) }
+        if prints { output.end().await.map(drop) } else { Ok(()) }
     };
     tokio::select! {
         ended = end => if let Err(error) = ended {

@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         () = over => (Ok(Ended::Done), true),
         () = interrupt.wait() => (Ok(Ended::Interrupted), true),
         // `demo | head`: the reader has seen enough.
-        closed = output.closed() => (closed.map(|()| Ended::Done), false),
+        closed = output.closed() => (closed, false),
     };
     lively.stage.settle_all();
     let summary = summary(&lively, begun.elapsed());
@@ -65,7 +65,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         match ended {
             Ok(ended) if is_read => {
                 output.lines().offer(summary);
-                output.end().await.map(|()| ended)
+                match output.end().await? {
+                    Ended::Interrupted => Ok(Ended::Interrupted),
+                    _ => Ok(ended),
+                }
             }
             ended => ended,
         }

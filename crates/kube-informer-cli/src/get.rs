@@ -65,7 +65,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
             read => read.map(|()| Ended::Done),
         },
         () = interrupt.wait() => Ok(Ended::Interrupted),
-        closed = output.closed() => return closed.map(|()| Ended::Done),
+        closed = output.closed() => return closed,
     };
     output.conclude(&mut interrupt, ended).await
 }

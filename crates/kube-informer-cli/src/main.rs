@@ -1,8 +1,8 @@
 //! `kube-informer`: see what is changing in a Kubernetes cluster.
 //!
 //! Arguments and wiring only. Exit codes: 0 done, 1 failed (one line says what and what to do), 2 wrong
-//! arguments, 3 what was not to be is (`wait --fail-on`), 130 ended by Ctrl-C or SIGTERM; what runs as a daemon (`serve`, the
-//! operator) ends in order at the first SIGTERM, with 0.
+//! arguments, 3 what was not to be is (`wait --fail-on`), 130 ended by Ctrl-C, SIGTERM or the end of the terminal; what runs
+//! as a daemon (`serve`, the operator) ends in order at the first SIGTERM, with 0.
 
 // How it is called, and how commands end.
 mod interrupt;

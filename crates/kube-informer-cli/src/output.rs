@@ -4,9 +4,10 @@
 //! things are said, and nobody waits for it who is to hear Ctrl-C. What waits for it is bounded, in bytes: who
 //! [prints](Lines::print) more waits; what is [offered](Lines::offer) beyond it is left out, counted, and told.
 //!
-//! A reader that has seen enough, as `head`, ends the printing and is no error. What cannot be written to stderr is lost.
+//! A reader that has seen enough, as `head`, ends the printing and is no error; a terminal that is closed is as Ctrl-C. What
+//! cannot be written to stderr is lost.
 //!
-//! A terminal is given nothing that it would obey, but for our own colours ([`visible`]); a pipe is given what there is.
+//! A terminal is given nothing that it would obey, but for what is our own ([`visible`]); a pipe is given what there is.
 
 pub(crate) mod visible;
 
@@ -21,6 +22,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::interrupt::{Ended, Interrupt};
+use visible::Form;
 
 /// Bytes that wait for a slow terminal.
 const ROOM: usize = 1 << 20;
@@ -34,9 +36,11 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// See the module.
 pub(crate) struct Output {
     lines: Lines,
+    /// Whether stdout was a terminal: of one that is closed that cannot be told any more.
+    is_screen: bool,
     done: oneshot::Receiver<std::io::Result<()>>,
-    /// Nobody can read stdout any more.
-    gone: oneshot::Receiver<()>,
+    /// Nobody can read stdout any more; until that was told, or is known never to be.
+    gone: Option<oneshot::Receiver<()>>,
 }
 
 /// Where things are said. A clone leads to the same place.
@@ -62,6 +66,7 @@ impl std::error::Error for Closed {}
 struct Piece {
     text: String,
     to: Stream,
+    form: Form,
     /// Given back when it is written.
     _room: OwnedSemaphorePermit,
 }
@@ -87,34 +92,35 @@ impl Output {
             let _ = ended.send(printed);
         };
         std::thread::Builder::new().name("printer".to_owned()).spawn(run).context("cannot start a thread")?;
+        let is_screen = std::io::stdout().is_terminal();
         let (told, gone) = oneshot::channel();
         let listen = move || listen_for_the_end(told);
         std::thread::Builder::new()
             .name("reader".to_owned())
             .spawn(listen)
             .context("cannot start a thread")?;
-        Ok(Self { lines, done, gone })
+        Ok(Self { lines, is_screen, done, gone: Some(gone) })
     }
 
     pub(crate) fn lines(&self) -> Lines {
         self.lines.clone()
     }
 
-    /// Waits until nothing is printed any more because nobody reads it, or because of an error. It can be asked for again
-    /// until it is ready.
-    pub(crate) async fn closed(&mut self) -> anyhow::Result<()> {
+    /// Waits until nothing is printed any more because nobody reads it, or because of an error; says how a command ends
+    /// then. It can be asked for again until it is ready.
+    pub(crate) async fn closed(&mut self) -> anyhow::Result<Ended> {
         tokio::select! {
-            done = &mut self.done => verdict(done),
+            done = &mut self.done => verdict(done, self.is_screen),
             // Also while there is nothing to print.
-            Ok(()) = &mut self.gone => Ok(()),
+            () = told(&mut self.gone) => Ok(unread(self.is_screen)),
         }
     }
 
     /// Waits until everything is printed, however long it takes. Whoever else has lines must have let go of them.
-    pub(crate) async fn finish(self) -> anyhow::Result<()> {
-        let Self { lines, done, .. } = self;
+    async fn finish(self) -> anyhow::Result<Ended> {
+        let Self { lines, done, is_screen, .. } = self;
         drop(lines);
-        verdict(done.await)
+        verdict(done.await, is_screen)
     }
 
     /// Ends a command: what it printed is written before anything is said about it, however long a pager takes; but
@@ -127,20 +133,41 @@ impl Output {
         let finished = match &ended {
             Ok(Ended::Interrupted) => tokio::select! {
                 finished = self.end() => finished,
-                () = interrupt.wait() => Ok(()),
+                () = interrupt.wait() => Ok(Ended::Interrupted),
             },
             _ => tokio::select! {
                 finished = self.finish() => finished,
                 () = interrupt.wait() => return Ok(Ended::Interrupted),
             },
         };
-        finished.and(ended)
+        match finished? {
+            // The terminal is closed: whatever there was to say, nobody has read it.
+            Ended::Interrupted => Ok(Ended::Interrupted),
+            _ => ended,
+        }
     }
 
     /// Waits a little until everything is printed: what is not by then never is.
-    pub(crate) async fn end(self) -> anyhow::Result<()> {
-        tokio::time::timeout(LAST_WORDS, self.finish()).await.unwrap_or(Ok(()))
+    pub(crate) async fn end(self) -> anyhow::Result<Ended> {
+        tokio::time::timeout(LAST_WORDS, self.finish()).await.unwrap_or(Ok(Ended::Done))
     }
+}
+
+/// Waits until it is told; for ever where nobody does. Of the same it can be asked again.
+async fn told(gone: &mut Option<oneshot::Receiver<()>>) {
+    if let Some(waiting) = gone {
+        let told = waiting.await;
+        *gone = None;
+        if told.is_ok() {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// How a command ends whose output nobody can read: a reader has seen enough, or somebody has closed the terminal.
+fn unread(is_screen: bool) -> Ended {
+    if is_screen { Ended::Interrupted } else { Ended::Done }
 }
 
 /// Waits, in a thread of its own, until nobody can read stdout any more; for ever where that cannot be, as of a file.
@@ -164,13 +191,27 @@ fn listen_for_the_end(gone: oneshot::Sender<()>) {
     }
 }
 
-fn verdict(done: Result<std::io::Result<()>, oneshot::error::RecvError>) -> anyhow::Result<()> {
+fn verdict(
+    done: Result<std::io::Result<()>, oneshot::error::RecvError>,
+    is_screen: bool,
+) -> anyhow::Result<Ended> {
+    // What is written to a terminal that is closed fails so.
+    const CLOSED: i32 = rustix::io::Errno::IO.raw_os_error();
     match done {
-        Ok(Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Ok(Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Ended::Done),
+        Ok(Err(error)) if is_screen && error.raw_os_error() == Some(CLOSED) => Ok(Ended::Interrupted),
         Ok(Err(error)) => Err(error).context("cannot write to stdout"),
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(())) => Ok(Ended::Done),
         Err(_) => Err(anyhow::anyhow!("nothing is printed any more: the thread for it has ended")),
     }
+}
+
+/// Writes to stderr, at once and past all others: for the last words of a command.
+pub(crate) fn last_words(text: &str) {
+    let mut err = std::io::stderr();
+    let is_screen = err.is_terminal();
+    // There is nowhere else to say that.
+    let _ = err.write_all(shown(text, Form::Text, is_screen).as_bytes());
 }
 
 fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> std::io::Result<()> {
@@ -182,11 +223,11 @@ fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> st
             count => writeln!(out, "… {count} changes were not printed: nobody took them in time")?,
         }
         match piece.to {
-            Stream::Stdout => out.write_all(shown(&piece.text, is_screen).as_bytes())?,
+            Stream::Stdout => out.write_all(shown(&piece.text, piece.form, is_screen).as_bytes())?,
             Stream::Stderr => {
                 out.flush()?;
                 // There is nowhere else to say that.
-                let _ = err.write_all(shown(&piece.text, is_err_screen).as_bytes());
+                let _ = err.write_all(shown(&piece.text, piece.form, is_err_screen).as_bytes());
             }
         }
         if pieces.is_empty() {
@@ -196,25 +237,49 @@ fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> st
     out.flush()
 }
 
-fn shown(text: &str, is_screen: bool) -> Cow<'_, str> {
-    if is_screen { visible::visible(text) } else { Cow::Borrowed(text) }
+fn shown(text: &str, form: Form, is_screen: bool) -> Cow<'_, str> {
+    if is_screen { visible::visible(text, form) } else { Cow::Borrowed(text) }
 }
 
 impl Lines {
     /// Prints to stdout, as soon as there is room.
     pub(crate) async fn print(&self, text: String) -> Result<(), Closed> {
-        self.say(text, Stream::Stdout).await
+        self.say(text, Stream::Stdout, Form::Text).await
+    }
+
+    /// The same, with what [`Style`](crate::style::Style) has painted: all of it was in its hands.
+    pub(crate) async fn print_painted(&self, text: String) -> Result<(), Closed> {
+        self.say(text, Stream::Stdout, Form::Painted).await
     }
 
     /// Prints to stderr, as soon as there is room; in order with what is printed.
     pub(crate) async fn note(&self, text: String) -> Result<(), Closed> {
-        self.say(text, Stream::Stderr).await
+        self.say(text, Stream::Stderr, Form::Text).await
+    }
+
+    /// The same, with what was painted.
+    pub(crate) async fn note_painted(&self, text: String) -> Result<(), Closed> {
+        self.say(text, Stream::Stderr, Form::Painted).await
+    }
+
+    /// Writes the last line of stderr anew, as soon as there is room.
+    pub(crate) async fn rewrite(&self, line: &str) -> Result<(), Closed> {
+        self.say(format!("{}{line}", visible::CLEAR), Stream::Stderr, Form::Rewritten).await
     }
 
     /// Prints to stdout if there is room. If not, it is counted.
     pub(crate) fn offer(&self, text: String) {
+        self.offer_as(text, Form::Text);
+    }
+
+    /// The same, with what was painted.
+    pub(crate) fn offer_painted(&self, text: String) {
+        self.offer_as(text, Form::Painted);
+    }
+
+    fn offer_as(&self, text: String, form: Form) {
         match Arc::clone(&self.room).try_acquire_many_owned(size(&text)) {
-            Ok(room) => drop(self.send(text, Stream::Stdout, room)),
+            Ok(room) => drop(self.send(text, Stream::Stdout, form, room)),
             Err(tokio::sync::TryAcquireError::NoPermits) => {
                 self.left_out.fetch_add(1, Ordering::Relaxed);
             }
@@ -222,29 +287,31 @@ impl Lines {
         }
     }
 
-    /// Prints to stderr if there is room, for whoever cannot wait. If not, it is lost.
-    pub(crate) fn offer_note(&self, text: String) {
+    /// Empties the last line of stderr if there is room, for whoever cannot wait. If not, it stays.
+    pub(crate) fn offer_clearing(&self) {
+        let text = visible::CLEAR.to_owned();
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(size(&text)) {
-            let _ = self.send(text, Stream::Stderr, room);
+            let _ = self.send(text, Stream::Stderr, Form::Rewritten, room);
         }
     }
 
-    async fn say(&self, text: String, to: Stream) -> Result<(), Closed> {
+    async fn say(&self, text: String, to: Stream, form: Form) -> Result<(), Closed> {
         if text.is_empty() {
             return Ok(());
         }
         let room = Arc::clone(&self.room).acquire_many_owned(size(&text)).await.map_err(|_| Closed)?;
-        self.send(text, to, room)
+        self.send(text, to, form, room)
     }
 
-    fn send(&self, text: String, to: Stream, room: OwnedSemaphorePermit) -> Result<(), Closed> {
-        self.sender.send(Piece { text, to, _room: room }).map_err(|_| Closed)
+    fn send(&self, text: String, to: Stream, form: Form, room: OwnedSemaphorePermit) -> Result<(), Closed> {
+        self.sender.send(Piece { text, to, form, _room: room }).map_err(|_| Closed)
     }
 }
 
 /// What is printed in pieces that are worth a write.
 pub(crate) struct Page {
     lines: Lines,
+    form: Form,
     text: String,
 }
 
@@ -253,7 +320,12 @@ const CHUNK: usize = 32 * 1024;
 
 impl Page {
     pub(crate) fn new(lines: Lines) -> Self {
-        Self { lines, text: String::new() }
+        Self { lines, form: Form::Text, text: String::new() }
+    }
+
+    /// One of what was painted.
+    pub(crate) fn painted(lines: Lines) -> Self {
+        Self { form: Form::Painted, ..Self::new(lines) }
     }
 
     pub(crate) async fn add(&mut self, text: &str) -> Result<(), Closed> {
@@ -269,7 +341,7 @@ impl Page {
 
     /// Whoever adds something flushes at the end.
     pub(crate) async fn flush(&mut self) -> Result<(), Closed> {
-        self.lines.print(std::mem::take(&mut self.text)).await
+        self.lines.say(std::mem::take(&mut self.text), Stream::Stdout, self.form).await
     }
 }
 
@@ -297,4 +369,33 @@ impl Said {
 /// What a piece takes of the room. One that is larger than all of it waits until nothing else does.
 fn size(text: &str) -> u32 {
     u32::try_from(text.len().clamp(LEAST, ROOM)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_cannot_be_told_that_nobody_reads_can_ask_again() {
+        let ((ended, done), (told, gone)) = (oneshot::channel(), oneshot::channel());
+        let mut output = Output { lines: Lines::said().0, is_screen: false, done, gone: Some(gone) };
+        assert!(output.closed().now_or_never().is_none());
+        // As of a file, which always can be read.
+        drop(told);
+        assert!(output.closed().now_or_never().is_none());
+        assert!(output.closed().now_or_never().is_none());
+        ended.send(Ok(())).unwrap();
+        assert_eq!(output.closed().await.unwrap(), Ended::Done);
+    }
+
+    #[test]
+    fn a_terminal_that_is_closed_is_no_error_and_no_reader_that_has_seen_enough() {
+        let failed = |error: rustix::io::Errno| Ok(Err(error.into()));
+        assert_eq!(verdict(failed(rustix::io::Errno::IO), true).unwrap(), Ended::Interrupted);
+        assert!(verdict(failed(rustix::io::Errno::IO), false).is_err());
+        assert!(verdict(failed(rustix::io::Errno::NOSPC), true).is_err());
+        assert_eq!(verdict(failed(rustix::io::Errno::PIPE), false).unwrap(), Ended::Done);
+    }
 }

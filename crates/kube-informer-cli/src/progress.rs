@@ -12,9 +12,6 @@ use crate::style;
 /// What is over before is not shown.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// Back to the beginning of the line, and away with what is in it.
-const CLEAR: &str = "\r\x1b[K";
-
 /// See the module.
 pub(crate) struct Progress {
     lines: Lines,
@@ -55,16 +52,15 @@ impl Progress {
         let seconds = self.began.elapsed().as_secs();
         let what = shortened(&waiting);
         let line = format!("reading {what}: {objects} objects, {} ({seconds}s)", size(bytes));
-        let line = format!("{CLEAR}{}", fitting(&line, columns()));
         self.is_dirty = true;
         // Who has seen enough is told so by whoever prints what was asked for.
-        let _ = self.lines.note(line).await;
+        let _ = self.lines.rewrite(fitting(&line, columns())).await;
     }
 
     /// Takes it away.
     pub(crate) async fn clear(&mut self) {
         if std::mem::take(&mut self.is_dirty) {
-            let _ = self.lines.note(CLEAR.to_owned()).await;
+            let _ = self.lines.rewrite("").await;
         }
     }
 }
@@ -73,7 +69,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_dirty {
-            self.lines.offer_note(CLEAR.to_owned());
+            self.lines.offer_clearing();
         }
     }
 }

@@ -151,7 +151,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     output.lines().offer("ending: clients are told from where to go on\n".to_owned());
     let end = async {
         serving.end().await;
-        if prints { output.end().await } else { Ok(()) }
+        if prints { output.end().await.map(drop) } else { Ok(()) }
     };
     tokio::select! {
         ended = end => {

@@ -1,6 +1,9 @@
 //! Colours: for terminals that have them, and not where `NO_COLOR` is set.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
+
+use crate::output::visible::{Form, visible};
 
 /// When there are colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -18,7 +21,18 @@ pub(crate) enum When {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     colours: bool,
+    /// Whether somebody could be made to obey what is in a text.
+    is_terminal: bool,
 }
+
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const RED: &str = "31";
+const BOLD: &str = "1;33";
+const RESET: &str = "0";
+
+/// All that is ever written between `ESC [` and `m`.
+pub(crate) const CODES: [&str; 5] = [GREEN, YELLOW, RED, BOLD, RESET];
 
 /// What something is, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,22 +67,40 @@ impl Style {
             When::Always => true,
             When::Never => false,
         };
-        Self { colours }
+        Self { colours, is_terminal }
     }
 
     pub(crate) fn has_colours(self) -> bool {
         self.colours
     }
 
-    /// A text in the colour of what it is.
+    /// A text in the colour of what it is. What a terminal would obey in the text itself is shown to it instead.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        let text = if self.is_terminal { visible(text, Form::Text) } else { Cow::Borrowed(text) };
         let code = match tone {
-            Tone::Added => "32",
-            Tone::Changed => "33",
-            Tone::Deleted => "31",
-            Tone::Warning => "1;33",
-            Tone::None => return text.to_owned(),
+            Tone::Added => GREEN,
+            Tone::Changed => YELLOW,
+            Tone::Deleted => RED,
+            Tone::Warning => BOLD,
+            Tone::None => return text.into_owned(),
         };
-        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colours { format!("\x1b[{code}m{text}\x1b[{RESET}m") } else { text.into_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_our_colours_and_none_of_its_own() {
+        let text = "a\x1b[31mb\n";
+        let style = |colours, is_terminal| Style { colours, is_terminal };
+        assert_eq!(style(true, true).paint(Tone::Added, text), "\x1b[32ma^[[31mb\n\x1b[0m");
+        assert_eq!(style(true, true).paint(Tone::None, text), "a^[[31mb\n");
+        assert_eq!(style(false, true).paint(Tone::Added, text), "a^[[31mb\n");
+        // In a pipe it is what it is.
+        assert_eq!(style(true, false).paint(Tone::Added, text), format!("\x1b[32m{text}\x1b[0m"));
+        assert_eq!(style(false, false).paint(Tone::Added, text), text);
     }
 }

@@ -12,7 +12,6 @@ mod follow;
 mod tracker;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::time::Duration;
 
 use kube_informer::informer::{Cause, Informer, Scope, State, Why};
@@ -24,7 +23,7 @@ use tokio::time::Instant;
 use crate::cluster::{Cluster, ClusterArgs, SelectArgs};
 use crate::condition::Condition;
 use crate::interrupt::{Ended, Interrupt};
-use crate::output::{Lines, Output};
+use crate::output::{self, Lines, Output};
 use crate::target::{Target, TargetArgs};
 use crate::time::duration;
 use crate::usage::Usage;
@@ -133,7 +132,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     };
     let ended = output.conclude(&mut interrupt, ended).await;
     // Also where nobody reads stdout any more.
-    let _ = std::io::stderr().write_all(words.as_bytes());
+    output::last_words(&words);
     ended
 }
 

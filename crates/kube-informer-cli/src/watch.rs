@@ -7,6 +7,7 @@
 //!   object that is another is shown once, as it is now.
 //! - Data goes to stdout, all else to stderr.
 
+mod doubts;
 mod pulse;
 mod story;
 mod until;
@@ -18,15 +19,14 @@ use std::time::Duration;
 
 use anyhow::bail;
 use kube_informer::encoding::ManagedFields;
-use kube_informer::factory::Factory;
 use kube_informer::informer::{Delivery, Event, Events, Scope};
+use kube_informer::object::Object;
 use kube_informer_apiserver::print::Printer;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::cluster::{ClusterArgs, SelectArgs};
 use crate::condition::Condition;
-use crate::existence;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Closed, Lines, Output, Page};
 use crate::progress::Progress;
@@ -36,6 +36,7 @@ use crate::show::table::Cells;
 use crate::style::{Style, Tone, When};
 use crate::target::TargetArgs;
 use crate::time::duration;
+use doubts::Doubts;
 use pulse::Pulse;
 use story::{Story, Told};
 use until::Until;
@@ -103,9 +104,6 @@ Exit codes: 0 done, or the reader has seen enough; 1 error, or --until was not m
 /// Changes that wait for a slow terminal; what comes beyond them is a gap.
 const BACKLOG: usize = 4096;
 
-/// How often it is asked whether something is gone, where no answer comes.
-const QUESTIONS: usize = 10;
-
 /// How often it is looked after how it goes.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -128,7 +126,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         },
         () = over => until.late(args.timeout.unwrap_or_default()).map(|()| Ended::Done),
         () = interrupt.wait() => Ok(Ended::Interrupted),
-        closed = output.closed() => return closed.map(|()| Ended::Done),
+        closed = output.closed() => return closed,
     };
     output.conclude(&mut interrupt, ended).await
 }
@@ -147,9 +145,9 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
     let readings = Reading::begin(&cluster, targets, depth)?;
     let marks = if args.output_watch_events { Marks::Words } else { Marks::Signs };
     let mut view = View::new(args.output.clone(), marks, !args.no_headers, Style::stdout(args.color));
-    let chooses = args.select.selects().then(|| cluster.factory.clone());
+    let doubts = args.select.selects().then(|| Doubts::new(cluster.factory.clone()));
     let (pulse, style) = (Pulse::new(&readings), Style::stderr(args.color));
-    let mut watch = Watch { readings, pulse, lines, style, chooses };
+    let mut watch = Watch { readings, pulse, lines, style, doubts };
 
     // What there is.
     let looks_once = args.timeout.is_some_and(|time| time.is_zero());
@@ -199,7 +197,7 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
     }
     for (at, told) in there.iter().enumerate() {
         if !args.watch_only {
-            let mut page = Page::new(watch.lines.clone());
+            let mut page = Page::painted(watch.lines.clone());
             for piece in view.beginning(at, told)? {
                 page.add(&piece?).await?;
             }
@@ -246,7 +244,7 @@ struct Watch {
     lines: Lines,
     style: Style,
     /// Where objects are chosen: then it may have to be asked whether one is gone.
-    chooses: Option<Factory>,
+    doubts: Option<Doubts>,
 }
 
 impl Watch {
@@ -264,12 +262,19 @@ impl Watch {
             tokio::select! {
                 biased;
                 _ = tick.tick() => self.say_how_it_goes(view).await?,
+                // Before the changes, which may not end.
+                last = gone(&mut self.doubts) => {
+                    until.told(&Told::Deleted { last, certain: true })?;
+                    if until.is_met() {
+                        return Ok(());
+                    }
+                }
                 event = events.recv() => match event {
                     Some(((at, story), event)) => {
                         let Some(story) = stories.get_mut(story) else { continue };
                         for told in story.hear(event) {
                             self.tell(at, &told, view).await?;
-                            if self.is_only_unchosen(at, &told, until).await {
+                            if self.is_doubtful(at, &told, until) {
                                 continue;
                             }
                             until.told(&told)?;
@@ -284,20 +289,13 @@ impl Watch {
         }
     }
 
-    /// Whether something that is told as deleted has left the selection, where it matters.
-    async fn is_only_unchosen(&self, at: usize, told: &Told, until: &Until) -> bool {
-        let (Told::Deleted { last, .. }, Some(factory)) = (told, &self.chooses) else { return false };
+    /// Whether something that is told as deleted may only have left the selection, where it matters: then that is asked.
+    fn is_doubtful(&mut self, at: usize, told: &Told, until: &Until) -> bool {
+        let (Told::Deleted { last, .. }, Some(doubts)) = (told, &mut self.doubts) else { return false };
         let Some(reading) = self.readings.get(at).filter(|_| until.waits_for_deletion()) else {
             return false;
         };
-        for _ in 0..QUESTIONS {
-            let (namespace, name, uid) = (last.namespace(), last.name(), last.uid().to_string());
-            match existence::is_there(factory, reading.resource(), namespace, name, &uid).await {
-                Some(is_there) => return is_there,
-                None => tokio::time::sleep(existence::AGAIN).await,
-            }
-        }
-        // Who is told that something is gone acts on it.
+        doubts.raise(at, reading.resource(), last);
         true
     }
 
@@ -311,7 +309,7 @@ impl Watch {
             .await?;
         }
         let text = view.told(at, told)?;
-        Ok(self.lines.print(text).await?)
+        Ok(self.lines.print_painted(text).await?)
     }
 
     /// Says how it goes until it is dropped.
@@ -327,7 +325,7 @@ impl Watch {
     async fn say_how_it_goes(&mut self, view: &View) -> anyhow::Result<()> {
         for beat in self.pulse.take(&self.readings) {
             self.note(&beat.to_string()).await?;
-            self.lines.print(view.beat(&beat)).await?;
+            self.lines.print_painted(view.beat(&beat)).await?;
         }
         Ok(())
     }
@@ -338,12 +336,12 @@ impl Watch {
         if let Some(note) = view.begun_note(&what, count) {
             self.note(&note).await?;
         }
-        Ok(self.lines.print(view.begun(&what, count)).await?)
+        Ok(self.lines.print_painted(view.begun(&what, count)).await?)
     }
 
     /// A line on stderr.
     async fn note(&self, text: &str) -> Result<(), Closed> {
-        self.lines.note(format!("{}\n", self.style.paint(Tone::Warning, text))).await
+        self.lines.note_painted(format!("{}\n", self.style.paint(Tone::Warning, text))).await
     }
 
     fn resource(&self, at: usize) -> String {
@@ -351,8 +349,16 @@ impl Watch {
     }
 }
 
+/// Waits for an object that is gone for sure.
+async fn gone(doubts: &mut Option<Doubts>) -> Object {
+    match doubts {
+        Some(doubts) => doubts.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// What there is, as it is told first.
-async fn beginning(events: &mut Events<Value>, story: &mut Story) -> Vec<kube_informer::object::Object> {
+async fn beginning(events: &mut Events<Value>, story: &mut Story) -> Vec<Object> {
     loop {
         let polled = {
             let mut next = pin!(events.next());

@@ -123,7 +123,7 @@ impl Stage {
     pub(super) fn is_there(&self, object: &Object) {
         let text = words::state_of(object).unwrap_or_default();
         let line = Line { sign: '=', kind: object.kind(), name: &name(object), text: &text };
-        self.inner.lines.offer(line.written(self.inner.style));
+        self.inner.lines.offer_painted(line.written(self.inner.style));
     }
 
     /// What the demo itself does, so that something happens.
@@ -132,7 +132,7 @@ impl Stage {
         let all = std::mem::take(&mut state.waiting);
         self.settle(&mut state, all);
         let played = self.inner.style.paint(Tone::Warning, &format!("▸ {text}"));
-        self.inner.lines.offer(format!("{} {played}\n", clock()));
+        self.inner.lines.offer_painted(format!("{} {played}\n", clock()));
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -190,7 +190,7 @@ impl Stage {
 
     fn say(&self, state: &mut State, line: &Line<'_>) {
         state.tally.lines += 1;
-        self.inner.lines.offer(line.written(self.inner.style));
+        self.inner.lines.offer_painted(line.written(self.inner.style));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -210,6 +210,7 @@ impl Line<'_> {
         };
         let name = shortened(name);
         let who = style.paint(tone, &format!("{sign} {kind:<14} {name:<WIDTH$}"));
+        let text = style.paint(Tone::None, text);
         format!("{}\n", format!("{} {who} {text}", clock()).trim_end())
     }
 }

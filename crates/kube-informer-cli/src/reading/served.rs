@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Reading;
 use crate::cluster::Cluster;
+use crate::existence;
 use crate::show::table::Head;
 
 /// The form that is asked for; a server that has no tables sends something else.
@@ -44,8 +45,10 @@ impl Served {
                 }
                 Scope::Object { namespace, name } => {
                     let namespace = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
-                    let path = format!("{}/{name}", reading.resource().path(namespace));
-                    served.add(&ask(cluster, &path).await?)?;
+                    // A list, as the informer asks for it: what is not there has no row, and is missed elsewhere.
+                    let (path, one) = (reading.resource().path(namespace), existence::named(name));
+                    let uri = format!("{path}?fieldSelector={}", escaped(&one));
+                    served.add(&ask(cluster, &uri).await?)?;
                 }
                 _ => return Err("it is not known how to ask for it".to_owned()),
             }
@@ -107,7 +110,7 @@ async fn ask(cluster: &Cluster, uri: &str) -> Result<Value, String> {
 }
 
 /// A value in a query.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let escape = |mut out: String, byte: u8| {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),

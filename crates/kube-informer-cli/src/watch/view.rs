@@ -11,6 +11,8 @@
 //!
 //! What else there is to know is in json and yaml, too: `SYNCED` after what there is, `GAP` where changes were left out,
 //! `STALE` and `LIVE`. Objects that are gone have their last known state.
+//!
+//! All of it has been in the hands of [`Style::paint`]: a terminal obeys nothing that is in objects.
 
 use jiff::Timestamp;
 use kube_informer::object::Object;
@@ -213,7 +215,7 @@ impl View {
             Format::Template(template) => {
                 let text = template.render(&show::document(object)?);
                 let text = text.map_err(|error| anyhow::anyhow!("-o jsonpath: {error}"))?;
-                Ok(format!("{text}\n"))
+                Ok(self.style.paint(Tone::None, &format!("{text}\n")))
             }
             Format::Json | Format::Yaml | Format::Diff => {
                 let mut record = Map::new();
@@ -240,7 +242,7 @@ impl View {
             table.fit(&header);
             text.push_str(if is_first { "" } else { "\n" });
             text.push_str(if self.marks == Marks::Signs { "  " } else { "" });
-            text.push_str(&table.line(&header));
+            text.push_str(&self.style.paint(Tone::None, &table.line(&header)));
         }
         section.has_header = true;
         let line = table.line(row);
@@ -253,7 +255,7 @@ impl View {
 
     /// A record, in the forms that have such.
     fn record(&self, record: Value) -> String {
-        match self.format {
+        let text = match self.format {
             Format::Json => {
                 let kind = record.get("type").map(json::compact).unwrap_or_default();
                 let mut rest = record;
@@ -268,7 +270,8 @@ impl View {
             }
             Format::Yaml => format!("---\n{}", yaml::document(&record)),
             _ => String::new(),
-        }
+        };
+        self.style.paint(Tone::None, &text)
     }
 
     fn diff(&self, told: &Told) -> anyhow::Result<String> {

@@ -365,7 +365,17 @@ async fn custom_resources_have_their_own_columns(place: Place) -> Result<()> {
         let (proxy, file) = place.proxy().await?;
         let definitions = proxy.on(Match::any().path_contains("/customresourcedefinitions/"));
         let definitions = definitions.answer(Answer::forbidden());
-        for args in ["", " -o wide", " -A", " --no-headers", " -l !none", " a", ",configmaps"] {
+        for args in [
+            "",
+            " -o wide",
+            " -A",
+            " --no-headers",
+            " -l !none",
+            " a",
+            " a missing",
+            " missing empty a",
+            ",configmaps",
+        ] {
             let args = format!("get {kind}{args}");
             if !same_through(&place, &file, &args.split_whitespace().collect::<Vec<_>>()).await? {
                 return Ok(());

@@ -20,18 +20,19 @@ fn start(command: Command) -> Running {
 
 /// The same where the terminal has so many columns, or does not say it.
 fn start_sized(mut command: Command, columns: u16) -> Running {
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&screen).unwrap();
     unlockpt(&screen).unwrap();
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&screen, size).unwrap();
     let name = ptsname(&screen, Vec::new()).unwrap();
     let open = || {
-        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         Stdio::from(rustix::fs::open(&name, flags, Mode::empty()).unwrap())
     };
     command.stdin(open()).stdout(open()).stderr(open());
-    // The command has the only other handles then: when it ends, there is nothing more to read.
+    // Those of other tests have none of them, and the command has the only other handles: when it ends, there is nothing
+    // more to read.
     Running::on(Heard::of(screen), command)
 }
 
@@ -82,8 +83,10 @@ async fn changes_have_colours_on_a_terminal_unless_somebody_wants_none() -> Resu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_in_objects_is_shown_and_never_obeyed() -> Result<()> {
     let place = Place::embedded().await?;
-    // An 8-bit sequence, a title for the window, a line from right to left, and one that is written over.
-    let nasty = "a\u{9b}2J b\u{1b}]0;x\u{7} c\u{202e}d e\rf";
+    // An 8-bit sequence, a title for the window, a line from right to left, one that is written over; and what we write
+    // ourselves: what hides all that follows, a colour, and another line instead of this one.
+    let nasty = "a\u{9b}2J b\u{1b}]0;x\u{7} c\u{202e}d e\rf\u{1b}[8m\u{1b}[31m\r\u{1b}[Kg";
+    let obeyed = ["\u{9b}", "\u{1b}]", "\u{7}", "\u{202e}", "e\rf", "\u{1b}[8m", "\u{1b}[31m", "\r\u{1b}[Kg"];
     let about = json!({ "kind": "Pod", "name": "web", "namespace": place.namespace });
     let event = json!({
         "metadata": { "name": "e" }, "involvedObject": about, "reason": "r", "type": "Normal", "message": nasty,
@@ -98,29 +101,50 @@ async fn what_is_in_objects_is_shown_and_never_obeyed() -> Result<()> {
         &["get", "cm", "one", "-o", "custom-columns=K:.data.k"],
         &["watch", "events", "--timeout", "0"],
         &["watch", "cm/one", "-o", "jsonpath={.data.k}", "--timeout", "0"],
+        &["watch", "cm/one", "-o", "jsonpath={.data.k}", "--timeout", "0", "--color", "always"],
+        &["watch", "cm/one", "-o", "yaml", "--timeout", "0"],
+        &["watch", "cm/one", "-o", "custom-columns=K:.data.k", "--timeout", "0"],
         &["watch", "cm/one", "--until", "jsonpath={.data.k}=x", "--timeout", "0"],
+        &["wait", "cm/one", "--for", "jsonpath={.data.k}=x", "--timeout", "0"],
     ] {
         let mut terminal = start(place.command_of(args));
         let seen = blocking(|| {
             terminal.code();
             terminal.screen()
         });
-        for obeyed in ["\u{9b}", "\u{1b}]", "\u{7}", "\u{202e}", "e\rf"] {
+        for obeyed in obeyed {
             assert!(!seen.contains(obeyed), "{args:?}: {obeyed:?} in {seen:?}");
         }
         assert!(seen.contains("2J b") || seen.contains("a..."), "{args:?}: {seen:?}");
     }
     // What was changed, too.
-    let mut terminal = start(place.command("watch cm/one -o diff --color never"));
+    let mut terminal = start(place.command("watch cm/one -o diff"));
     blocking(|| terminal.shows("what changes follows"));
     place.merge(&place.path("configmaps/one"), &json!({ "data": { "k": format!("{nasty}!") } })).await?;
     let seen = blocking(|| terminal.shows("!\""));
-    for obeyed in ["\u{9b}", "\u{1b}]", "\u{7}", "\u{202e}", "e\rf"] {
+    for obeyed in obeyed {
         assert!(!seen.contains(obeyed), "{obeyed:?} in {seen:?}");
     }
     // In a pipe it is what there is.
     let piped = output(place.command_of(&["get", "cm", "one", "-o", "jsonpath={.data.k}"])).await;
     assert_eq!(text(&piped.stdout), format!("{nasty}!"));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_that_is_closed_ends_it_as_ctrl_c_does() -> Result<()> {
+    let place = Place::embedded().await?;
+    place.config_map("one", json!({})).await?;
+    // Nothing changes, so it writes nothing; and something does that it has to write.
+    for changes in [false, true] {
+        let mut terminal = start(place.command("watch cm -l app=test -o name"));
+        blocking(|| terminal.shows("configmap/one"));
+        terminal.close_stdout();
+        if changes {
+            place.config_map("two", json!({})).await?;
+        }
+        assert_eq!(blocking(|| terminal.code()), Some(130), "{changes}");
+    }
     Ok(())
 }
 
