@@ -12,7 +12,8 @@
 //!   one: it is looked at, and brought to that.
 //! - **Nothing is left behind.** What was made for a Service that the spec no longer names is deleted, after what sleeps
 //!   behind it was woken and answers, or that took [too long](OperatorSettings::restore_deadline); a target that the
-//!   spec no longer names, and that sleeps, is woken when the new one is known. When an ElastiService is deleted, its
+//!   spec no longer names, and that sleeps, is woken when the new one is known: it is tried for as long as the server fails,
+//!   and [for a while](OperatorSettings::restore_deadline) where it does not allow it. When an ElastiService is deleted, its
 //!   target is woken, and the redirect stays until the pods answer, or [too long](OperatorSettings::restore_deadline);
 //!   then, when requests that were kept had their [time](OperatorSettings::linger), all that was made for it is deleted.
 //!   The objects are owned by it in any case.
@@ -62,6 +63,7 @@ mod world;
 mod finalize;
 mod interrupted;
 mod letting_go;
+mod next;
 mod observe;
 mod patience;
 mod reconcile;
@@ -112,7 +114,8 @@ pub struct OperatorSettings {
     /// How many are reconciled at the same time. Eight, unless said otherwise.
     pub workers: usize,
     /// How long the redirect of an ElastiService that is deleted, or of a Service that is not named any more, waits for its
-    /// pods. A minute, unless said otherwise.
+    /// pods; and how long one that is not its target any more is tried to be woken where somebody would have to allow it.
+    /// A minute, unless said otherwise.
     pub restore_deadline: Duration,
     /// How long the private Service of an ElastiService that is deleted, or of a Service that is not named any more, stays
     /// after the redirect has ended: requests that the resolver has kept go through it. Ten seconds, unless said otherwise.
@@ -168,6 +171,8 @@ struct Inner {
     half_answered: Patience,
     /// The same of those that are given back.
     half_restored: Patience,
+    /// What was the target of one before, by note, and cannot be woken.
+    still_asleep: Patience<(Request, String)>,
     /// Those with a sleep that somebody began, and did not end.
     interrupted: Patience,
 }
@@ -237,6 +242,7 @@ impl Operator {
             unanswered: Patience::default(),
             half_answered: Patience::default(),
             half_restored: Patience::default(),
+            still_asleep: Patience::default(),
             interrupted: Patience::default(),
         };
         Self { inner: Arc::new(inner) }

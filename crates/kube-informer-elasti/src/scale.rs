@@ -212,7 +212,12 @@ impl Scaler {
                 Err(_) => ScaleError::NotFound { tried, why },
             },
             405 => ScaleError::Unsupported { tried, resource: target.resource.to_string() },
-            401 | 403 => ScaleError::Forbidden { tried, why, resource: Box::new(target.resource.clone()) },
+            // Credentials are read anew.
+            401 => {
+                let why = format!("the operator's credentials were not accepted ({why})");
+                ScaleError::Failed { tried, why, source: Some(Box::new(Error::Api(status))) }
+            }
+            403 => ScaleError::Forbidden { tried, why, resource: Box::new(target.resource.clone()) },
             422 | 400 => ScaleError::Rejected { tried, why },
             500 if why.contains("spec replicas field") && why.contains("does not exist") => {
                 ScaleError::Unset { tried, why }

@@ -268,9 +268,14 @@ pub(super) fn amended_service(there: &Service, wanted: &Service) -> Amended<Serv
     spec.ports = wanted.ports;
     spec.type_ = wanted.type_;
     // A server that says nothing of families knows one.
-    if wanted.ip_families.is_some() && wanted.ip_family_policy.is_some() {
-        spec.ip_families = wanted.ip_families;
-        spec.ip_family_policy = wanted.ip_family_policy;
+    if let (Some(families), Some(policy)) = (wanted.ip_families, wanted.ip_family_policy) {
+        // By this policy, a server with both families adds the second one to whatever is written.
+        let has_them = policy == "PreferDualStack"
+            && spec.ip_families.as_ref().is_some_and(|there| there.starts_with(&families));
+        if !has_them {
+            spec.ip_families = Some(families);
+        }
+        spec.ip_family_policy = Some(policy);
     }
     spec.publish_not_ready_addresses = spec.publish_not_ready_addresses.filter(|publish| !publish);
     // What only other types have, where somebody made it one.

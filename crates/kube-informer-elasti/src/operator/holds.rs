@@ -114,6 +114,14 @@ impl Hold {
         }
     }
 
+    /// Why it is not redirected any more, if the reconciler says so by now.
+    pub(super) fn refused(&self) -> Option<String> {
+        match &*self.redirect.borrow() {
+            Redirect::Refused(why) => Some(why.clone()),
+            Redirect::Pending | Redirect::Done(_) => None,
+        }
+    }
+
     /// Whether somebody woke it since it is held.
     pub(super) fn was_woken(&self) -> bool {
         self.holds.lock().get(&self.request).is_some_and(|held| held.woken)
@@ -144,7 +152,9 @@ mod tests {
         assert!(hold.redirected().now_or_never().is_none());
         holds.tell(&web, Redirect::Done(Done::default()));
         assert!(hold.redirected().await.is_ok());
+        assert_eq!(hold.refused(), None);
         holds.tell(&web, Redirect::Refused("no resolver".to_owned()));
+        assert_eq!(hold.refused().as_deref(), Some("no resolver"), "it was done before");
         assert_eq!(hold.redirected().await.unwrap_err(), "no resolver");
         assert!(holds.is_held(&web) && !hold.was_woken());
         assert!(holds.woken(&web) && hold.was_woken());

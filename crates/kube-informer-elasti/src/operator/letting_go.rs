@@ -8,11 +8,12 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
-use kube_informer::controller::{Action, Request};
+use kube_informer::controller::Request;
 use kube_informer::resource::Resource;
 
 use super::desired;
 use super::finalize::LOOK;
+use super::next::Next;
 use super::reconcile::One;
 use super::report::{READY, Report};
 use super::restore;
@@ -43,6 +44,8 @@ pub(super) struct Former {
     pub(super) needed: Vec<String>,
     /// Why something may still sleep.
     pub(super) trouble: Option<WorldError>,
+    /// When it is tried again.
+    pub(super) again: Next,
 }
 
 impl One<'_> {
@@ -53,7 +56,7 @@ impl One<'_> {
         public: Option<&Service>,
         is_awake: bool,
         report: &mut Report,
-    ) -> Result<Option<Action>, WorldError> {
+    ) -> Result<Next, WorldError> {
         let world = &self.inner().world;
         let (namespace, service) = (self.object.namespace(), self.spec().service.as_str());
         let mut kept = self.part(report).await?;
@@ -75,7 +78,7 @@ impl One<'_> {
         if is_answered && was_proxy {
             report.mode = Some(Mode::Serve);
         }
-        Ok(kept.again.map(Action::requeue_after))
+        Ok(kept.again.into())
     }
 
     /// Parts with what was made for Services that the spec does not name any more: what sleeps behind them is woken, the
@@ -158,9 +161,10 @@ impl One<'_> {
     }
 
     /// Targets that were named before, and that sleep because of us, are woken: nobody else will do it. What the server
-    /// says counts: they may have been put to sleep a moment ago. What fails now is noted still, and tried again.
+    /// says counts: they may have been put to sleep a moment ago. What fails now is noted still, and tried again; where somebody
+    /// would have to allow it, not for ever.
     pub(super) async fn wake_former_targets(&self, target: &Resource) -> Former {
-        let Inner { world, recorder, .. } = self.inner();
+        let Inner { world, settings, recorder, still_asleep, .. } = self.inner();
         let namespace = self.object.namespace();
         let own = names::private_service(&self.spec().service);
         let current = &self.spec().scale_target_ref.name;
@@ -172,7 +176,7 @@ impl One<'_> {
             privates
                 .extend(left.filter(|left| left.view().is_ok_and(|left| desired::is_free(&left.metadata))));
         }
-        let mut former = Former::default();
+        let (mut former, mut failed) = (Former::default(), Vec::new());
         for private in &privates {
             let noted = private.annotation(desired::TARGET).ok().flatten().unwrap_or_default();
             for (resource, name) in desired::noted_targets(&noted) {
@@ -181,15 +185,28 @@ impl One<'_> {
                     continue;
                 }
                 let note = desired::target_note(&resource, &name);
-                let Err(error) = self.wake_former_target(&resource, name).await else { continue };
+                let Err(source) = self.wake_former_target(&resource, &name).await else { continue };
+                let key = (self.request().clone(), note.clone());
+                let left = still_asleep.left(&key, settings.restore_deadline);
+                failed.push(key);
+                if left.is_none() && !source.is_transient() {
+                    let words = format!(
+                        "{name} is not the target any more, may still sleep, and is given up: {source}"
+                    );
+                    recorder.warning(self.object, source.reason(), "RestoreTarget", words);
+                    continue;
+                }
+                let soon = left.filter(|_| source.is_transient()).map(|left| left.min(LOOK));
+                former.again = former.again.and(Next::after(soon.unwrap_or(settings.retry)));
                 if private.name() == own {
                     former.notes.push(note);
                 } else {
                     former.needed.push(private.name().to_owned());
                 }
-                former.trouble = Some(error);
+                former.trouble = Some(WorldError::Asleep { name, source });
             }
         }
+        still_asleep.only(|key| key.0 != *self.request() || failed.contains(key));
         let too_many = (former.notes.len() + 1).saturating_sub(desired::MOST_NOTED);
         for note in former.notes.drain(..too_many) {
             let words = format!("{note} may still sleep, and is given up: too many targets came after it");
@@ -199,28 +216,22 @@ impl One<'_> {
         former
     }
 
-    async fn wake_former_target(&self, resource: &Resource, name: String) -> Result<(), WorldError> {
+    async fn wake_former_target(&self, resource: &Resource, name: &str) -> Result<(), ScaleError> {
         let Inner { scaler, recorder, .. } = self.inner();
         let namespace = self.object.namespace();
-        match scaler.wake_if_asleep(resource, namespace, &name, self.spec().wake_to()).await {
+        match scaler.wake_if_asleep(resource, namespace, name, self.spec().wake_to()).await {
             Ok(scaled) if scaled.before == 0 => {
                 let note = format!("{name} was woken: it is not the target any more, and nobody else would");
                 recorder.normal(self.object, "SuccessToScale", "RestoreTarget", note);
             }
             Ok(_) | Err(ScaleError::NotFound { .. }) => {}
-            // The note stays until it is done.
-            Err(source) if source.is_transient() => return Err(WorldError::Asleep { name, source }),
-            // It is not ours any more: what cannot be done is said, and nothing waits for it.
-            Err(error) => {
-                let note = format!("{name} is not the target any more, and may still sleep: {error}");
-                recorder.warning(self.object, error.reason(), "RestoreTarget", note);
-            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
 
     /// Nothing is done for it: what was done is taken back, as at its end. What an older one takes over stays.
-    pub(super) async fn let_go(&self, older: Option<&Request>) -> Result<Action, WorldError> {
+    pub(super) async fn let_go(&self, older: Option<&Request>) -> Result<Next, WorldError> {
         let Inner { world, ops, manager, settings, watched, leaving, lingering, recorder, .. } = self.inner();
         let (request, namespace) = (self.request(), self.object.namespace());
         let kept = older.map(|_| self.spec().service.as_str());
@@ -254,7 +265,7 @@ impl One<'_> {
             };
             if let Some(left) = left.filter(|_| !is_restored) {
                 self.operator.refresh(self.context, self.object).await?;
-                return Ok(Action::requeue_after(left.min(LOOK)));
+                return Ok(Next::after(left.min(LOOK)));
             }
             if !is_restored {
                 let words = restore::too_long(settings.restore_deadline);
@@ -267,7 +278,7 @@ impl One<'_> {
         if !slices.is_empty() || lingering.is_on(request) {
             // What the resolver keeps still goes through the private Service.
             if let Some(left) = lingering.left(request, settings.linger) {
-                return Ok(Action::requeue_after(left));
+                return Ok(Next::after(left));
             }
         }
         ops.unfollow(request).await;
@@ -277,7 +288,7 @@ impl One<'_> {
         let names = kept.map(desired::slice_names).map(Vec::from).unwrap_or_default();
         world.sweep(self.object, &privates, &names).await?;
         self.inner().wait_no_more(request);
-        Ok(Action::done())
+        Ok(Next::CHANGE)
     }
 }
 
@@ -301,5 +312,6 @@ impl Inner {
         for patience in [unanswered, half_answered, half_restored, leaving, lingering, parting, parted] {
             patience.over(request);
         }
+        self.still_asleep.only(|(of, _)| of != request);
     }
 }

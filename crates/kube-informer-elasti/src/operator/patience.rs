@@ -1,6 +1,8 @@
-//! Since when something is so, for each ElastiService: by a clock that nobody sets, and only for as long as it is so.
+//! Since when something is so, for each ElastiService, or for each of several things that it is about: by a clock that nobody
+//! sets, and only for as long as it is so.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,33 +10,44 @@ use kube_informer::controller::Request;
 use tokio::time::Instant;
 
 /// See the [module](self). What is kept is bounded by how many ElastiServices there are.
-#[derive(Debug, Default)]
-pub(super) struct Patience {
-    since: Mutex<HashMap<Request, Instant>>,
+#[derive(Debug)]
+pub(super) struct Patience<K = Request> {
+    since: Mutex<HashMap<K, Instant>>,
 }
 
-impl Patience {
+impl<K> Default for Patience<K> {
+    fn default() -> Self {
+        Self { since: Mutex::default() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Patience<K> {
     /// It is so, now or still. How long it may go on; `None` where that is over.
-    pub(super) fn left(&self, request: &Request, patience: Duration) -> Option<Duration> {
+    pub(super) fn left(&self, request: &K, patience: Duration) -> Option<Duration> {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let since = since.entry(request.clone()).or_insert_with(Instant::now);
         patience.checked_sub(since.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Whether it has been so for long enough. Nothing begins by asking.
-    pub(super) fn is_over(&self, request: &Request, patience: Duration) -> bool {
+    pub(super) fn is_over(&self, request: &K, patience: Duration) -> bool {
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         since.get(request).is_some_and(|since| since.elapsed() >= patience)
     }
 
     /// Whether it is so.
-    pub(super) fn is_on(&self, request: &Request) -> bool {
+    pub(super) fn is_on(&self, request: &K) -> bool {
         self.since.lock().unwrap_or_else(PoisonError::into_inner).contains_key(request)
     }
 
     /// It is so no more.
-    pub(super) fn over(&self, request: &Request) {
+    pub(super) fn over(&self, request: &K) {
         self.since.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
+    }
+
+    /// It is so only of these.
+    pub(super) fn only(&self, is_so: impl Fn(&K) -> bool) {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).retain(|key, _| is_so(key));
     }
 }
 
@@ -55,5 +68,9 @@ mod tests {
         patience.over(&web);
         assert!(!patience.is_over(&web, ten) && !patience.is_on(&web), "nothing begins by asking");
         assert_eq!(patience.left(&web, ten), Some(ten));
+        patience.only(|key| *key == web);
+        assert!(patience.is_on(&web));
+        patience.only(|key| *key != web);
+        assert!(!patience.is_on(&web));
     }
 }

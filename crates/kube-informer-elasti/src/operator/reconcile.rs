@@ -3,11 +3,11 @@
 //! In this order: the finalizer; the claim to its Service; the watches of Service and target; the private Service; the
 //! slices, where requests are redirected, by each port and address family where nobody answers; then what is not wanted any
 //! more is deleted, unless somebody still needs it; then the status. Each step can fail, and is tried again with all before
-//! it: a step that is done costs nothing. A former target that cannot be woken now stands in nobody's way: it is tried again.
+//! it: a step that is done costs nothing. A former target that cannot be woken now, or a sleep that somebody began and that
+//! cannot be settled, stands in nobody's way: it is said, and tried again, and what is to be looked at sooner is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -19,6 +19,7 @@ use super::desired::{self, Owner, Way};
 use super::finalize::LOOK;
 use super::holds::{Done, Redirect};
 use super::letting_go::Kept;
+use super::next::Next;
 use super::report::{READY, REDIRECTED, Report};
 use super::saying::status_of;
 use super::world::{self, WorldError};
@@ -27,6 +28,7 @@ use crate::api::{ElastiService, ElastiServiceSpec, FINALIZER, Mode};
 use crate::directory::Standing;
 use crate::names;
 use crate::ops_informer::TargetState;
+use crate::scale::ScaleError;
 
 impl Reconciler<ElastiService> for Operator {
     async fn reconcile(&self, context: Context<ElastiService>) -> Result<Action, BoxError> {
@@ -48,67 +50,62 @@ impl Reconciler<ElastiService> for Operator {
         }
         let mut report = Report::default();
         let view = object.view();
-        let mut settled = self.settle(&object, view.as_ref().ok().map(|elasti| &elasti.spec)).await;
-        if let Err(error) = &settled
-            && let Some(error) = error.downcast_ref::<WorldError>().filter(|error| error.is_for_people())
-        {
-            report.wrong(READY, error.reason(), error.words());
-            settled = Ok(Some(self.inner.settings.retry));
-        }
-        // What does not stand in the way of the rest, and is tried again.
-        let mut trouble = None;
+        let next = match self.settle(&object, view.as_ref().ok().map(|elasti| &elasti.spec)).await {
+            Ok(again) => Next::from(again),
+            Err(error) => self.unsettled(request, &error, &mut report),
+        };
+        let mut aside = Aside::default();
         let held = self.inner.holds.is_held(request);
         let outcome = match view {
             Ok(elasti) => {
                 let one = One { operator: self, context: &context, object: &object, elasti, held };
-                one.act(&mut report, &mut trouble).await
+                one.act(&mut report, &mut aside).await
             }
             Err(error) => {
                 self.inner.directory.remove(request);
                 let words =
                     format!("it cannot be read: {error}; write it as the definition of ElastiServices says");
                 report.wrong(READY, "Unreadable", words);
-                Ok(Some(Action::done()))
+                Ok(Some(Next::CHANGE))
             }
         };
         let outcome = match outcome {
-            Ok(Some(action)) => Ok(action),
+            Ok(Some(then)) => Ok(next.and(then).action()),
             // Nothing is known yet, so nothing is said. Who knows it tells.
-            Ok(None) => return soonest(Ok(Action::done()), settled),
+            Ok(None) => return Ok(next.action()),
             Err(error) => {
                 report.mode = None;
                 report.wrong(READY, error.reason(), error.words());
                 // Where only somebody else can help, it is no use to try again at once, and none to wait ever longer.
                 match error.is_for_people() {
-                    true => Ok(Action::requeue_after(self.inner.settings.retry)),
+                    true => Ok(next.and(Next::after(self.inner.settings.retry)).action()),
                     false => Err(error.into()),
                 }
             }
         };
-        if let Some(error) = trouble {
+        if let Some(error) = aside.trouble {
             report.wrong(READY, error.reason(), error.words());
-            settled = Err(error.into());
         }
-        if held && (report.is_wrong() || report.mode != Some(Mode::Proxy)) {
-            let why = report.first_wrong().unwrap_or_else(|| "nothing can be done for it".to_owned());
-            self.inner.holds.tell(request, Redirect::Refused(why));
+        if held {
+            let told = match (report.against_redirect(), aside.redirected) {
+                (Some(why), _) => Redirect::Refused(why),
+                (None, Some(done)) => Redirect::Done(done),
+                (None, None) => Redirect::Refused("nothing can be done for it".to_owned()),
+            };
+            self.inner.holds.tell(request, told);
         }
         self.say(&context, &object, report).await?;
-        soonest(outcome, settled)
+        outcome
     }
 }
 
-/// What is to be done next, where something else may be to be looked at sooner.
-fn soonest(
-    outcome: Result<Action, BoxError>,
-    again: Result<Option<Duration>, BoxError>,
-) -> Result<Action, BoxError> {
-    match (outcome, again) {
-        (Err(error), _) | (Ok(_), Err(error)) => Err(error),
-        // Whatever else is to be done later is found out again then.
-        (Ok(_), Ok(Some(again))) => Ok(Action::requeue_after(again)),
-        (Ok(action), Ok(None)) => Ok(action),
-    }
+/// What comes of a look beside what is to be done next.
+#[derive(Debug, Default)]
+struct Aside {
+    /// What does not stand in the way of the rest, and is tried again.
+    trouble: Option<WorldError>,
+    /// What leads to the resolver for the sake of a hold.
+    redirected: Option<Done>,
 }
 
 /// One ElastiService that is looked at.
@@ -143,13 +140,9 @@ impl One<'_> {
     }
 
     /// Does what is missing. `None` where too little is known to do anything, or to say anything.
-    async fn act(
-        &self,
-        report: &mut Report,
-        trouble: &mut Option<WorldError>,
-    ) -> Result<Option<Action>, WorldError> {
+    async fn act(&self, report: &mut Report, aside: &mut Aside) -> Result<Option<Next>, WorldError> {
         let Inner { directory, ops, world, settings, leaving, lingering, .. } = self.inner();
-        let retry = Action::requeue_after(settings.retry);
+        let retry = Next::after(settings.retry);
         report.not_acted_on(self.spec());
         if let Some((reason, words)) = world::problem(self.spec()) {
             report.wrong(READY, reason, words);
@@ -187,13 +180,12 @@ impl One<'_> {
         let (Some(public), Some(target)) = (&public, &target) else {
             // What is there stays: it is either still right, or nobody is there who could be asked.
             let is_awake = state.and_then(|state| state.target).is_none_or(|target| target.spec_replicas > 0);
-            let action = self.keep_up(public.as_deref(), is_awake, report).await?;
-            return Ok(Some(action.unwrap_or(retry)));
+            return Ok(Some(self.keep_up(public.as_deref(), is_awake, report).await?.and(retry)));
         };
         let Some(state) = state else { return Ok(None) };
 
         let former = self.wake_former_targets(target).await;
-        *trouble = former.trouble;
+        aside.trouble = former.trouble;
         let private = desired::private_service(&self.owner(), public, desired::target_notes(&former.notes));
         let private_name = names::private_service(&self.spec().service);
         let cached = world.privates.get(self.object.namespace(), &private_name);
@@ -206,29 +198,25 @@ impl One<'_> {
         let wanted = self.wanted(public);
         let mode = self.mode(&state, &wanted);
         let misled = desired::misled(public, settings.resolver_proxy_port);
-        let action = match (mode, misled) {
+        let next = match (mode, misled) {
             (Mode::Proxy, Some(words)) => {
                 self.leave_alone(&kept, words, report).await?;
-                Action::done()
+                Next::CHANGE
             }
             (Mode::Serve, _) => {
-                let action = self.serve(&state, public, &wanted, &kept, report).await?;
+                let next = self.serve(&state, public, &wanted, &kept, report).await?;
                 report.mode = Some(mode);
-                action
+                next
             }
             (Mode::Proxy, None) => {
-                let action = self.redirect(&state, public, wanted, &kept, report).await?;
+                let next = self.redirect(&state, public, wanted, &kept, report, aside).await?;
                 report.mode = Some(mode);
-                action
+                next
             }
         };
-        Ok(Some(match kept.again {
-            // Whatever else is to be done later is found out again then.
-            Some(again) => Action::requeue_after(again),
-            None if world.is_live() => action,
-            // What nothing was switched by may be new by then.
-            None => retry,
-        }))
+        // What nothing was switched by may be new by then.
+        let live = if world.is_live() { Next::CHANGE } else { retry };
+        Ok(Some(next.and(kept.again).and(former.again).and(live)))
     }
 
     /// Whether the target that is followed is the one that the spec names.
@@ -326,7 +314,7 @@ impl One<'_> {
         wanted: &[EndpointSlice],
         kept: &Kept,
         report: &mut Report,
-    ) -> Result<Action, WorldError> {
+    ) -> Result<Next, WorldError> {
         let Inner { world, unanswered, half_answered, settings, .. } = self.inner();
         let request = self.request();
         unanswered.over(request);
@@ -366,7 +354,7 @@ impl One<'_> {
                 );
             }
         }
-        Ok(left.map_or_else(Action::done, Action::requeue_after))
+        Ok(left.into())
     }
 
     /// The resolver answers.
@@ -377,8 +365,9 @@ impl One<'_> {
         mut wanted: Vec<EndpointSlice>,
         kept: &Kept,
         report: &mut Report,
-    ) -> Result<Action, WorldError> {
-        let Inner { world, settings, unanswered, half_answered, holds, .. } = self.inner();
+        aside: &mut Aside,
+    ) -> Result<Next, WorldError> {
+        let Inner { world, settings, unanswered, half_answered, .. } = self.inner();
         let resolver = world.resolver();
         let answered = world.answered(self.object.namespace(), &self.spec().service);
         let is_waking = state.decision == Mode::Serve && !self.held;
@@ -414,22 +403,22 @@ impl One<'_> {
                 ),
             );
             self.nobody_is_missed();
-            return Ok(Action::done());
+            return Ok(Next::CHANGE);
         }
         if let Some(words) = desired::unheard(public, &resolver).filter(|_| !is_waking) {
             // It does what it can, and nothing is put to sleep for it.
             self.nobody_is_missed();
             report.wrong_though(REDIRECTED, "FamilyNotRedirected", format!("{words}{left_out}"));
-            return Ok(Action::done());
+            return Ok(Next::CHANGE);
         }
         if self.held {
-            holds.tell(self.request(), Redirect::Done(Done { slices: names, written }));
+            aside.redirected = Some(Done { slices: names, written });
         }
         if !is_waking {
             self.nobody_is_missed();
             let why = if self.held { "it is about to sleep" } else { state.why.as_str() };
             report.neutral(REDIRECTED, true, "TargetNotReady", format!("{why}{left_out}"));
-            return Ok(Action::done());
+            return Ok(Next::CHANGE);
         }
         let service = &self.spec().service;
         let (patience, other, reason, words) = match answered.is_empty() {
@@ -460,12 +449,12 @@ impl One<'_> {
                     "WaitingForEndpoints",
                     format!("{}, and are about to answer", state.why),
                 );
-                Ok(Action::requeue_after(left))
+                Ok(Next::after(left))
             }
             None => {
                 report.wrong_though(REDIRECTED, reason, words);
                 // Where some answer, the redirect of the others ends at the next look.
-                Ok(if answered.is_empty() { Action::done() } else { Action::requeue_after(LOOK) })
+                Ok(if answered.is_empty() { Next::CHANGE } else { Next::after(LOOK) })
             }
         }
     }
@@ -474,5 +463,18 @@ impl One<'_> {
 impl Operator {
     pub(super) fn finalizer(&self) -> Finalizer {
         Finalizer::of::<ElastiService>(self.inner.factory.client(), FINALIZER).manager(NAME)
+    }
+
+    /// A sleep that somebody began is not settled: that is said, and tried again.
+    fn unsettled(&self, request: &Request, error: &BoxError, report: &mut Report) -> Next {
+        let Inner { settings, interrupted, .. } = &*self.inner;
+        let (reason, words, is_for_people) = match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(error), _) => (WorldError::reason(error), error.words(), error.is_for_people()),
+            (_, Some(error)) => (ScaleError::reason(error), format!("{error}; it is tried again"), false),
+            (None, None) => ("Unreadable", error.to_string(), true),
+        };
+        report.wrong(READY, reason, words);
+        let is_soon = !is_for_people && !interrupted.is_over(request, settings.in_flight);
+        Next::after(if is_soon { settings.retry.min(LOOK) } else { settings.retry })
     }
 }

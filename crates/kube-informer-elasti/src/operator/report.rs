@@ -104,14 +104,21 @@ impl Report {
         self.say(about, None, reason, words, true);
     }
 
-    /// Whether something is wrong.
-    pub(super) fn is_wrong(&self) -> bool {
-        self.said.iter().any(|said| said.wrong)
-    }
-
-    /// What is wrong, for people.
-    pub(super) fn first_wrong(&self) -> Option<String> {
-        self.said.iter().find(|said| said.wrong).map(|said| said.words.clone())
+    /// Why its requests do not go to the resolver, if they do not: what else is wrong does not matter.
+    pub(super) fn against_redirect(&self) -> Option<String> {
+        let words = |said: &Said| said.words.clone();
+        let mut wrong = self.said.iter().filter(|said| said.wrong);
+        if self.mode != Some(Mode::Proxy) {
+            let first = wrong.next().map(words);
+            return Some(first.unwrap_or_else(|| "nothing can be done for it".to_owned()));
+        }
+        let is_against = |said: &&Said| match said.about {
+            REDIRECTED => true,
+            // What may be old can be redirected; what is not there cannot be put to sleep.
+            TARGET_FOUND | SERVICE_FOUND => said.is == Some(false),
+            _ => false,
+        };
+        wrong.find(is_against).map(words)
     }
 
     fn say(
@@ -321,6 +328,31 @@ mod tests {
         let all = well.conditions.unwrap();
         assert!(conditions::is_true(&all, READY));
         assert!(conditions::get(&all, SERVICE_FOUND).is_none(), "what is not said any more is gone");
+    }
+
+    #[test]
+    fn only_what_concerns_the_redirect_is_against_it() {
+        let redirected = || {
+            let mut report = Report { mode: Some(Mode::Proxy), ..Report::default() };
+            report.good(TARGET_FOUND, "Found", "there");
+            report.neutral(REDIRECTED, true, "TargetNotReady", "it is about to sleep");
+            report
+        };
+        let mut report = redirected();
+        assert_eq!(report.against_redirect(), None);
+        report.wrong(READY, "WriteFailed", "another target may still sleep");
+        report.unsure(TARGET_FOUND, "Stale", "it may be old");
+        assert_eq!(report.against_redirect(), None);
+        report.wrong(TARGET_FOUND, "NotFound", "it is not there");
+        assert_eq!(report.against_redirect().as_deref(), Some("it is not there"));
+        let mut report = redirected();
+        report.wrong(READY, "WriteFailed", "another target may still sleep");
+        report.wrong_though(REDIRECTED, "FamilyNotRedirected", "by IPv4 only");
+        assert_eq!(report.against_redirect().as_deref(), Some("by IPv4 only"));
+        assert_eq!(serving().against_redirect().as_deref(), Some("nothing can be done for it"));
+        let mut report = Report::default();
+        report.wrong(READY, "Conflict", "another one is older");
+        assert_eq!(report.against_redirect().as_deref(), Some("another one is older"));
     }
 
     #[test]

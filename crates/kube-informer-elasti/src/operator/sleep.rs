@@ -1,11 +1,14 @@
 //! Putting to sleep: the redirect first, the scale-down after it.
 //!
+//! 0. Where it was [woken](Operator::wake) a moment ago, it is waited until nobody can have been answered by that wake any more
+//!    without a word to others: a quarter of a second, and one more for clocks that differ.
 //! 1. The service is held, and with it every other one of the same target: the decision is to redirect them, whatever their
 //!    pods say.
 //! 2. It is waited until the slices to the resolver are written, in the cache, and on the server with somebody ready in
 //!    each of them; then what is about to sleep is [noted](super::interrupted), and the ElastiServices are on the server as
 //!    they were. Where that cannot be, nothing else is done.
-//! 3. The target is scaled to zero, and seen at zero. From then on the decision is the same without the hold, which ends.
+//! 3. The target is scaled to zero, and seen at zero. From then on the decision is the same without the hold, which ends. Where the redirect was lost
+//!    meanwhile, or something else came in between, it is woken again.
 //!
 //! A [wake](Operator::wake) meanwhile goes before it, in whichever process, and so does an edit or a deletion of the
 //! ElastiService: the target stays awake, or is woken again. Where this process ends in the middle, an edit, a deletion, and a
@@ -16,7 +19,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube_informer::controller::Request;
 use kube_informer::informer::{CaughtUpError, Written};
@@ -26,7 +29,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::desired;
 use super::holds::{Done, Hold};
-use super::wake::{Known, WakeError};
+use super::wake::{Known, UNWRITTEN_WITHIN, WakeError};
 use super::{Inner, Operator};
 use crate::api::{ElastiService, ScaleTargetRef};
 use crate::scale::{ScaleError, Scaled};
@@ -120,6 +123,9 @@ impl Operator {
             let why = "it names another target by now, or is being deleted".to_owned();
             return Err(SleepError::NotRedirected { elasti, why });
         }
+        let deadline = Instant::now() + settings.sleep_deadline;
+        // Where that takes too long, nothing else is done either.
+        drop(timeout_at(deadline, self.rested(&captured)).await);
         // All of them, before any of them: the target answers for every one of these Services.
         let mut held = Vec::with_capacity(captured.len());
         for each in &captured {
@@ -132,9 +138,11 @@ impl Operator {
         let (name, note) =
             (&spec.scale_target_ref.name, desired::target_note(&target, &spec.scale_target_ref.name));
         let (mut wakes, mut noted) = (Wakes::new(), false);
-        let deadline = Instant::now() + settings.sleep_deadline;
         let prepared = timeout_at(deadline, async {
             wakes = self.wakes(&captured).await.map_err(Against::Redirect)?;
+            if rest(&wakes, Timestamp::now()).is_some() {
+                return Err(Against::Woken);
+            }
             let redirects = held.iter_mut().zip(&captured).map(|(hold, each)| async move {
                 self.redirect(hold, namespace).await.map_err(|why| match each.service == service {
                     true => why,
@@ -156,7 +164,7 @@ impl Operator {
             Ok(Ok(())) if !self.leads() => {
                 Some(Against::Redirect("this process does not lead any more".to_owned()))
             }
-            Ok(Ok(())) => held.iter().any(Hold::was_woken).then_some(Against::Woken),
+            Ok(Ok(())) => still_against(&held),
             Ok(Err(against)) => Some(against),
             Err(_) => Some(late()),
         };
@@ -180,8 +188,8 @@ impl Operator {
         // Whoever edited, deleted or woke it since the look above has found it awake, and woke nothing.
         let look = self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured, &wakes);
         let against = match timeout_at(Instant::now() + settings.sleep_deadline, look).await {
+            Ok(Ok(())) => still_against(&held),
             _ if held.iter().any(Hold::was_woken) => Some(Against::Woken),
-            Ok(Ok(())) => None,
             Ok(Err(against)) => Some(against),
             Err(_) => Some(Against::Redirect("whether something has changed is not known".to_owned())),
         };
@@ -240,6 +248,14 @@ impl Operator {
     async fn wakes(&self, captured: &[Captured]) -> Result<Wakes, String> {
         let all = futures_util::future::try_join_all(captured.iter().map(|each| self.now(&each.elasti)));
         Ok(all.await?.iter().map(|now| now.as_ref().and_then(woken)).collect())
+    }
+
+    /// Waits until a wake of a moment ago is one of before. Where that cannot be read, it is found out later.
+    async fn rested(&self, captured: &[Captured]) {
+        let wakes = self.wakes(captured).await.unwrap_or_default();
+        while let Some(left) = rest(&wakes, Timestamp::now()) {
+            tokio::time::sleep(left).await;
+        }
     }
 
     async fn now(&self, elasti: &Request) -> Result<Option<ElastiService>, String> {
@@ -339,7 +355,39 @@ impl Operator {
     }
 }
 
+/// What is against it, as far as it was told here: somebody asked for one of them, or one is not redirected any more.
+fn still_against(held: &[Hold]) -> Option<Against> {
+    let woken = held.iter().any(Hold::was_woken).then_some(Against::Woken);
+    woken.or_else(|| held.iter().find_map(Hold::refused).map(Against::Redirect))
+}
+
+/// How long it is until nobody can have been answered any more that did not write the time. One that is not of this time
+/// says nothing: the clock that it was taken from is wrong.
+fn rest(wakes: &[Option<Timestamp>], now: Timestamp) -> Option<Duration> {
+    let limit = SignedDuration::try_from(UNWRITTEN_WITHIN).ok()?;
+    let left = |woken: &Timestamp| {
+        let age = now.duration_since(*woken);
+        (age.abs() < limit).then(|| (limit - age).unsigned_abs())
+    };
+    wakes.iter().flatten().filter_map(left).max()
+}
+
 /// When it was woken last.
 fn woken(elasti: &ElastiService) -> Option<Timestamp> {
     elasti.status.as_ref()?.last_scaled_up_time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_of_a_moment_ago_is_waited_for() {
+        let at = |millis: i64| Timestamp::from_millisecond(1_700_000_000_000 + millis).unwrap();
+        let left = |wakes: &[Option<Timestamp>]| rest(wakes, at(0)).map(|left| left.as_millis());
+        assert_eq!(left(&[None, Some(at(-1250)), Some(at(-60_000))]), None);
+        assert_eq!(left(&[Some(at(-1200)), None, Some(at(-250))]), Some(1000));
+        assert_eq!(left(&[Some(at(500))]), Some(1750), "by another clock");
+        assert_eq!(left(&[Some(at(60_000))]), None, "nobody waits for a clock that is wrong");
+    }
 }

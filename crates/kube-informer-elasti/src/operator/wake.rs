@@ -6,6 +6,8 @@
 //!
 //! Whoever puts a target to sleep shall know of a wake meanwhile, also of one in another process: that is why such a process
 //! writes the time of the wake first and scales after that, while the other one scales first and reads the time after that.
+//! A wake that such a process answers without writing comes [shortly](UNWRITTEN_WITHIN) after one that it wrote: no sleep
+//! begins before that is over.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +35,12 @@ const NOTED_EVERY: Duration = Duration::from_secs(5);
 /// Within this time, a process that does not reconcile says once more what it said: each call that it looks after itself is
 /// a write, whoever calls.
 const SAME_WITHIN: Duration = Duration::from_millis(250);
+
+/// So much the clocks of two processes may differ.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
+
+/// So long after the time of a wake, others may have been answered that nobody wrote.
+pub(super) const UNWRITTEN_WITHIN: Duration = SAME_WITHIN.saturating_add(CLOCKS_DIFFER);
 
 /// So many answers are kept at most.
 const MOST_KEPT: usize = 4096;
@@ -95,11 +103,12 @@ impl Recent {
         })
     }
 
-    fn keep(&self, namespace: &str, service: &str, woken: &Woken) {
+    /// What is answered now to a wake whose time was written, after it had begun.
+    fn keep(&self, namespace: &str, service: &str, begun: Instant, woken: &Woken) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.retain(|_, (at, _)| at.elapsed() < SAME_WITHIN);
         if answers.len() < MOST_KEPT {
-            answers.insert((namespace.to_owned(), service.to_owned()), (Instant::now(), woken.clone()));
+            answers.insert((namespace.to_owned(), service.to_owned()), (begun, woken.clone()));
         }
     }
 }
@@ -128,10 +137,12 @@ impl Operator {
         let is_held = self.inner.holds.woken(&elasti);
         let name = &spec.scale_target_ref.name;
         let object = self.inner.world.elastis.get(elasti.namespace(), elasti.name());
-        if let Some(object) = object.as_ref().filter(|_| !is_ours)
-            && tokio::time::timeout(NOTED_WITHIN, self.note_time(object)).await.is_err()
-        {
-            tracing::warn!(%elasti, "when it was woken was not noted in time");
+        let (begun, mut noted) = (Instant::now(), false);
+        if let Some(object) = object.as_ref().filter(|_| !is_ours) {
+            match tokio::time::timeout(NOTED_WITHIN, self.note_time(object)).await {
+                Ok(is_noted) => noted = is_noted,
+                Err(_) => tracing::warn!(%elasti, "when it was woken was not noted in time"),
+            }
         }
         let scaled = self.inner.scaler.up(&target, namespace, name, spec.wake_to()).await;
         match scaled {
@@ -144,8 +155,9 @@ impl Operator {
                     }
                 }
                 let woken = Woken { elasti, scaled };
-                if !is_ours {
-                    self.inner.recent.keep(namespace, service, &woken);
+                // Whoever puts it to sleep goes by the time: without it, nothing is left out.
+                if noted {
+                    self.inner.recent.keep(namespace, service, begun, &woken);
                 }
                 Ok(woken)
             }
@@ -203,14 +215,17 @@ impl Operator {
     }
 
     /// When it was woken last. No two wakes have the same time: whoever compares finds each of them.
-    async fn note_time(&self, object: &Object<ElastiService>) {
+    /// Tells whether it is written.
+    async fn note_time(&self, object: &Object<ElastiService>) -> bool {
         let now = Timestamp::now();
         let now = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
         let status = Status::of::<ElastiService>(self.inner.factory.client()).manager(NAME);
-        if let Err(error) = status.patch(object, &json!({ "lastScaledUpTime": now })).await {
+        let noted = status.patch(object, &json!({ "lastScaledUpTime": now })).await;
+        if let Err(error) = &noted {
             // The target is awake, which is what was asked for.
             tracing::warn!(elasti = %object.key(), %error, "when it was woken could not be noted");
         }
+        noted.is_ok()
     }
 }
 
@@ -230,13 +245,15 @@ mod tests {
         let scaled = Scaled { before: 0, now: 2, written: None };
         let woken = Woken { elasti: Request::new("shop", "web"), scaled };
         assert_eq!(recent.get("shop", "web"), None);
-        recent.keep("shop", "web", &woken);
+        recent.keep("shop", "web", Instant::now(), &woken);
         let again = recent.get("shop", "web").unwrap();
         assert_eq!((again.scaled.before, again.scaled.now), (2, 2), "nothing is done");
         assert_eq!(recent.get("shop", "other"), None);
         tokio::time::advance(SAME_WITHIN).await;
         assert_eq!(recent.get("shop", "web"), None, "it may sleep by now");
-        recent.keep("shop", "other", &woken);
+        recent.keep("shop", "other", Instant::now(), &woken);
         assert_eq!(recent.answers.lock().unwrap().len(), 1, "what is old is forgotten");
+        recent.keep("shop", "web", Instant::now() - SAME_WITHIN, &woken);
+        assert_eq!(recent.get("shop", "web"), None, "it took too long since its time was written");
     }
 }

@@ -470,6 +470,7 @@ impl WorldError {
             Self::Failed { source, .. } if is_code(source, 403) => "Forbidden",
             Self::Failed { source, .. } if is_code(source, 400) || is_code(source, 422) => "Rejected",
             Self::Taken { .. } => "NameTaken",
+            Self::Asleep { source, .. } if !source.is_transient() => source.reason(),
             Self::Failed { .. }
             | Self::Silent { .. }
             | Self::Contended { .. }
@@ -494,6 +495,7 @@ impl WorldError {
             (Self::Failed { needs, .. }, "Forbidden") => {
                 format!("{self}; allow the operator's ServiceAccount to {needs}")
             }
+            (Self::Asleep { .. }, _) => format!("{self}; it is tried again"),
             (_, "Rejected") => {
                 format!("{self}; look at what checks writes to it: its definition, quotas, webhooks")
             }

@@ -15,6 +15,8 @@ use crate::interrupted::noted;
 on_both! {
     nothing_sleeps_that_was_edited_while_it_was_put_to_sleep,
     nothing_sleeps_that_was_deleted_while_it_was_put_to_sleep,
+    nothing_sleeps_whose_redirect_was_lost_before_it_was_scaled,
+    nothing_sleeps_whose_redirect_was_lost_while_it_was_scaled,
     the_redirect_is_written_before_anything_is_scaled,
     all_services_of_a_target_are_redirected_before_it_sleeps,
     who_does_not_lead_puts_nothing_to_sleep,
@@ -86,6 +88,43 @@ async fn nothing_sleeps_that_was_deleted_while_it_was_put_to_sleep(mut stage: St
     stage.gone(&stage.elasti_path("web")).await;
     stage.replicas("deployments/web", 2).await;
     stage.close().await
+}
+
+async fn nothing_sleeps_whose_redirect_was_lost_before_it_was_scaled(mut stage: Stage) -> Result<()> {
+    // When it is noted that it is about to sleep, it has been redirected.
+    let path = stage.elasti_path("web");
+    let proxy = lost_redirect(&mut stage, Match::any().verb(Verb::Patch).path(path)).await?;
+    assert_eq!(proxy.requests().count(|request| scale_writes().matches(request)), 0);
+    stage.close().await
+}
+
+async fn nothing_sleeps_whose_redirect_was_lost_while_it_was_scaled(mut stage: Stage) -> Result<()> {
+    let proxy = lost_redirect(&mut stage, scale_writes()).await?;
+    assert_eq!(proxy.requests().count(|request| scale_writes().matches(request)), 2, "down and up");
+    stage.close().await
+}
+
+/// The resolver goes while something is put to sleep, and a request of that is on its way.
+async fn lost_redirect(stage: &mut Stage, at: Match) -> Result<Proxy> {
+    stage.app("web", 1).await?;
+    stage.mode("web", "serve").await;
+    let proxy = stage.operate_through_proxy().await?;
+    stage.app("barrier", 1).await?;
+    stage.mode("barrier", "serve").await;
+    let stalled = proxy.on(at).once().stall();
+    let sleep = put_to_sleep(stage);
+    stalled.wait_applied(1).await;
+    stage.resolver.unready().await?;
+    stage.condition("web", "Redirected", "False", "ResolverUnavailable").await;
+    stalled.release();
+    match sleep.await? {
+        Err(SleepError::NotRedirected { why, .. }) => {
+            assert!(why.contains("see that the resolver runs"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    stage.replicas("deployments/web", 1).await;
+    Ok(proxy)
 }
 
 /// The slice is held back: as long as it is, nothing is scaled.

@@ -150,7 +150,7 @@ async fn what_is_deleted_in_the_middle_of_a_switch_does_not_come_back(stage: Sta
         stage.app(&barrier, 0).await?;
         stage.mode(&barrier, "proxy").await;
         let [_, private] = story.nothing_comes_back("web", &barrier).await?;
-        assert!(private > 0, "it never went");
+        assert!(private, "it never went");
         stage.gone(&stage.slice_path("web")).await;
         stage.gone(&stage.private_path("web")).await;
         stage.scale("deployments/web", 1).await?;

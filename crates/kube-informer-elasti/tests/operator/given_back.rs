@@ -18,6 +18,9 @@ on_embedded! {
     a_server_that_does_not_say_what_it_has_does_not_end_a_restore,
     a_former_target_is_woken_though_the_server_failed_once,
     a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next,
+    a_former_target_and_service_are_looked_at_however_long_the_server_fails,
+    a_former_target_that_may_not_be_woken_is_woken_when_it_may,
+    a_former_target_that_may_never_be_woken_is_given_up,
     of_too_many_former_targets_the_oldest_is_given_up_and_said,
     what_an_older_one_takes_over_is_woken_though_nobody_knew_of_it,
     a_redirect_goes_though_somebody_took_its_note_away,
@@ -42,6 +45,9 @@ on_real! {
     a_server_that_does_not_say_what_it_has_does_not_end_a_restore,
     a_former_target_is_woken_though_the_server_failed_once,
     a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next,
+    a_former_target_and_service_are_looked_at_however_long_the_server_fails,
+    a_former_target_that_may_not_be_woken_is_woken_when_it_may,
+    a_former_target_that_may_never_be_woken_is_given_up,
     of_too_many_former_targets_the_oldest_is_given_up_and_said,
     what_an_older_one_takes_over_is_woken_though_nobody_knew_of_it,
     a_redirect_goes_though_somebody_took_its_note_away,
@@ -132,6 +138,10 @@ async fn a_former_target_is_woken_though_the_server_failed_once(mut stage: Stage
     stage.close().await
 }
 
+fn noted(note: &'static str) -> impl Fn(&Value) -> bool {
+    move |private| private["metadata"]["annotations"]["elasti.truefoundry.com/scale-target"] == note
+}
+
 async fn a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next(mut stage: Stage) -> Result<()> {
     asleep(&stage, "web").await?;
     stage.deployment("second", 0).await?;
@@ -141,11 +151,6 @@ async fn a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next(mut st
         .answer(Answer::internal_error());
     let second = json!({ "spec": { "scaleTargetRef": { "name": "second" } } });
     stage.merge(&stage.elasti_path("web"), &second).await?;
-    let noted = |note: &'static str| {
-        move |private: &Value| {
-            private["metadata"]["annotations"]["elasti.truefoundry.com/scale-target"] == note
-        }
-    };
     let both = noted("apps/v1/deployments/web,apps/v1/deployments/second");
     stage.until("both are noted", &stage.private_path("web"), both).await;
     stage.condition("web", "Ready", "False", "WriteFailed").await;
@@ -157,10 +162,83 @@ async fn a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next(mut st
     stage
         .until("its target is told of", &stage.elasti_path("web"), |elasti| elasti["status"]["replicas"] == 1)
         .await;
+    stage.operator().put_to_sleep(&stage.namespace, "web").await?;
+    stage.replicas("deployments/second", 0).await;
     proxy.heal();
     stage.replicas("deployments/web", 1).await;
     let one = noted("apps/v1/deployments/second");
     stage.until("one is noted", &stage.private_path("web"), one).await;
+    stage.close().await
+}
+
+async fn a_former_target_and_service_are_looked_at_however_long_the_server_fails(
+    mut stage: Stage,
+) -> Result<()> {
+    asleep(&stage, "web").await?;
+    stage.deployment("second", 0).await?;
+    stage.service("second", json!({ "app": "second" })).await?;
+    let proxy = stage.operate_through_proxy().await?;
+    let fault = proxy
+        .on(Match::any().verb(Verb::Update).path_contains("/deployments/web/scale"))
+        .answer(Answer::internal_error());
+    let second = json!({ "spec": { "service": "second", "scaleTargetRef": { "name": "second" } } });
+    stage.merge(&stage.elasti_path("web"), &second).await?;
+    stage.redirected("second", &stage.resolver.addresses()).await;
+    // More often than it would be tried in that time if each time were twice as far from the one before.
+    eventually("it is tried again", SOON, async || (fault.applied() > 30).then_some(())).await;
+    proxy.heal();
+    stage.replicas("deployments/web", 1).await;
+    stage.gone(&stage.slice_path("web")).await;
+    stage.gone(&stage.private_path("web")).await;
+    stage.condition("web", "Ready", "True", "Reconciled").await;
+    stage.close().await
+}
+
+async fn a_former_target_that_may_not_be_woken_is_woken_when_it_may(mut stage: Stage) -> Result<()> {
+    asleep(&stage, "web").await?;
+    stage.deployment("second", 0).await?;
+    let proxy = stage.operate_through_proxy().await?;
+    let fault = proxy.on(Match::any().path_contains("/deployments/web/scale")).answer(Answer::forbidden());
+    let second = json!({ "spec": { "scaleTargetRef": { "name": "second" } } });
+    stage.merge(&stage.elasti_path("web"), &second).await?;
+    let said = stage.condition("web", "Ready", "False", "Forbidden").await;
+    assert!(said["message"].as_str().unwrap().contains("allow the operator to get and update"), "{said:#}");
+    let both = noted("apps/v1/deployments/web,apps/v1/deployments/second");
+    stage.until("both are noted", &stage.private_path("web"), both).await;
+    let tried = fault.applied();
+    eventually("it is tried again", SOON, async || (fault.applied() > tried).then_some(())).await;
+    proxy.heal();
+    stage.replicas("deployments/web", 1).await;
+    let one = noted("apps/v1/deployments/second");
+    stage.until("one is noted", &stage.private_path("web"), one).await;
+    stage.close().await
+}
+
+async fn a_former_target_that_may_never_be_woken_is_given_up(mut stage: Stage) -> Result<()> {
+    asleep(&stage, "web").await?;
+    stage.deployment("second", 0).await?;
+    stage.retire().await;
+    let proxy = stage.proxy().await?;
+    let mut settings = stage.settings();
+    settings.restore_deadline = Duration::from_secs(1);
+    stage.operate_behind_as_said(&proxy, settings).await?;
+    let scaled = || Match::any().path_contains("/deployments/web/scale");
+    // Who is not known now may be in a moment.
+    let unknown = proxy.on(scaled()).answer(Answer::status(401, "Unauthorized", "who is it"));
+    let second = json!({ "spec": { "scaleTargetRef": { "name": "second" } } });
+    stage.merge(&stage.elasti_path("web"), &second).await?;
+    stage.condition("web", "Ready", "False", "WriteFailed").await;
+    let tried = unknown.applied();
+    eventually("it is tried for longer", SOON, async || (unknown.applied() > tried + 3).then_some(())).await;
+    let both = noted("apps/v1/deployments/web,apps/v1/deployments/second");
+    stage.until("both are noted", &stage.private_path("web"), both).await;
+    proxy.on(scaled()).answer(Answer::forbidden());
+    unknown.remove();
+    let one = noted("apps/v1/deployments/second");
+    stage.until("one is noted", &stage.private_path("web"), one).await;
+    stage.condition("web", "Ready", "True", "Reconciled").await;
+    let said = stage.event("web", "Forbidden").await;
+    assert!(said["note"].as_str().unwrap().contains("web is not the target any more"), "{said:#}");
     stage.close().await
 }
 

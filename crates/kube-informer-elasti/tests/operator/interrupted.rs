@@ -121,8 +121,8 @@ async fn a_target_is_woken_though_its_elasti_service_was_deleted_and_the_operato
 
     let proxy = stage.proxy().await?;
     let mut settings = stage.settings();
-    // Longer than it takes until it comes.
-    settings.in_flight = Duration::from_secs(5);
+    // Longer than it takes until it comes, also on a busy machine.
+    settings.in_flight = Duration::from_secs(30);
     stage.operate_behind_as_said(&proxy, settings).await?;
     let scale = stage.path("apps/v1/deployments/web/scale");
     let is_read = |request: &Request| {

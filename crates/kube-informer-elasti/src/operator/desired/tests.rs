@@ -258,6 +258,14 @@ fn a_private_service_gets_the_families_of_the_public_one() {
     assert_eq!(spec.ip_families.as_ref().unwrap().len(), 2);
     assert_eq!(spec.ip_family_policy.as_deref(), Some("PreferDualStack"));
     assert_eq!(amended_service(&new, &wanted), Amended::Same, "once is enough");
+    // A server that has become dual-stack gives it both, whatever is written.
+    public.spec.as_mut().unwrap().ip_families = Some(vec!["IPv4".to_owned()]);
+    let wanted = private_service(&owner(), &public, "t".to_owned());
+    assert_eq!(amended_service(&new, &wanted), Amended::Same, "it would be written for ever");
+    public.spec.as_mut().unwrap().ip_family_policy = Some("SingleStack".to_owned());
+    let wanted = private_service(&owner(), &public, "t".to_owned());
+    let Amended::Changed(one) = amended_service(&new, &wanted) else { panic!("it differs") };
+    assert_eq!(one.spec.as_ref().unwrap().ip_families.as_ref().unwrap().len(), 1);
     // The first one is for life.
     public.spec.as_mut().unwrap().ip_families = Some(vec!["IPv6".to_owned()]);
     let wanted = private_service(&owner(), &public, "t".to_owned());
