@@ -100,7 +100,9 @@ async fn nothing_sleeps_whose_redirect_was_lost_before_it_was_scaled(mut stage: 
 
 async fn nothing_sleeps_whose_redirect_was_lost_while_it_was_scaled(mut stage: Stage) -> Result<()> {
     let proxy = lost_redirect(&mut stage, scale_writes()).await?;
-    assert_eq!(proxy.requests().count(|request| scale_writes().matches(request)), 2, "down and up");
+    // Down and up; others may write to it at the same time, and then it is tried once more.
+    let writes = proxy.requests().count(|request| scale_writes().matches(request));
+    assert!(writes >= 2, "{writes}");
     stage.close().await
 }
 
