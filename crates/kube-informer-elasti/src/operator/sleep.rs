@@ -7,8 +7,8 @@
 //! 2. It is waited until the slices to the resolver are written, in the cache, and on the server with somebody ready in
 //!    each of them; then what is about to sleep is [noted](super::interrupted), and the ElastiServices are on the server as
 //!    they were. Where that cannot be, nothing else is done.
-//! 3. The target is scaled to zero, and seen at zero. From then on the decision is the same without the hold, which ends. Where the redirect was lost
-//!    meanwhile, or something else came in between, it is woken again.
+//! 3. The target is scaled to zero, and seen at zero. From then on the decision is the same without the hold, which ends.
+//!    Where the redirect was lost meanwhile, or something else came in between, it is woken again.
 //!
 //! A [wake](Operator::wake) meanwhile goes before it, in whichever process, and so does an edit or a deletion of the
 //! ElastiService: the target stays awake, or is woken again. Where this process ends in the middle, an edit, a deletion, and a
