@@ -10,9 +10,9 @@ use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Events, Match, Verb};
 use serde_json::{Value, json};
 
-use crate::harness::{SOON, Stage, on_embedded, on_real};
+use crate::harness::{SOON, Stage, on_both};
 
-on_embedded! {
+on_both! {
     a_target_that_was_named_before_is_woken_at_the_end,
     a_service_that_was_named_before_is_answered_at_the_end,
     a_server_that_does_not_say_what_it_has_does_not_end_a_restore,
@@ -29,7 +29,6 @@ on_embedded! {
     a_target_is_woken_to_all_its_replicas_at_once,
     pods_that_answer_go_on_where_the_target_is_mistyped,
     the_end_of_one_takes_nothing_from_the_next,
-    a_slice_that_was_just_deleted_is_made_anew,
     the_older_of_two_is_woken_whoever_is_known_first,
     a_finalizer_that_is_refused_is_said,
     an_end_that_is_forbidden_is_said,
@@ -38,30 +37,11 @@ on_embedded! {
     a_headless_service_is_not_put_to_sleep_and_says_why,
 }
 
-// All but what depends on how its events are written.
-on_real! {
-    a_target_that_was_named_before_is_woken_at_the_end,
-    a_service_that_was_named_before_is_answered_at_the_end,
-    a_server_that_does_not_say_what_it_has_does_not_end_a_restore,
-    a_former_target_is_woken_though_the_server_failed_once,
-    a_former_target_that_cannot_be_woken_keeps_nothing_from_the_next,
-    a_former_target_and_service_are_looked_at_however_long_the_server_fails,
-    a_former_target_that_may_not_be_woken_is_woken_when_it_may,
-    a_former_target_that_may_never_be_woken_is_given_up,
-    of_too_many_former_targets_the_oldest_is_given_up_and_said,
-    what_an_older_one_takes_over_is_woken_though_nobody_knew_of_it,
-    a_redirect_goes_though_somebody_took_its_note_away,
-    one_whose_spec_lacks_something_now_is_given_back,
-    one_that_yields_now_is_given_back,
-    a_target_is_woken_to_all_its_replicas_at_once,
-    pods_that_answer_go_on_where_the_target_is_mistyped,
-    the_end_of_one_takes_nothing_from_the_next,
-    the_older_of_two_is_woken_whoever_is_known_first,
-    a_finalizer_that_is_refused_is_said,
-    an_end_that_is_forbidden_is_said,
-    a_redirect_follows_the_resolver_whatever_is_wrong_with_the_spec,
-    what_is_named_no_more_is_given_back_though_the_new_service_is_missing,
-    a_headless_service_is_not_put_to_sleep_and_says_why,
+/// It depends on how a server writes its events.
+mod alone {
+    use super::a_slice_that_was_just_deleted_is_made_anew;
+
+    crate::harness::on_embedded! { a_slice_that_was_just_deleted_is_made_anew }
 }
 
 async fn asleep(stage: &Stage, name: &str) -> Result<()> {
