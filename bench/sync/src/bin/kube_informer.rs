@@ -2,8 +2,9 @@
 //!
 //! `typed` keeps pods, `dynamic` the custom resource; `idle` connects and does nothing; `bytes` reads what the server sends
 //! of pods, with the same connection, and drops it: no informer over HTTP and TLS can do with less. `--handlers N` tells so many
-//! closures of every event; the first one counts. `--all-views` keeps every decoded pod, as the others do. `--reads` lets
-//! the custom resource be read, too, by name, site and as a whole; the others' is not.
+//! handlers of every event; the first one counts. They are asynchronous, as the others' are: they do not block. With
+//! `--closures` they are closures, which may, and have threads for that. `--all-views` keeps every decoded pod, as the others
+//! do. `--reads` lets the custom resource be read, too, by name, site and as a whole; the others' is not.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_client::client::Body;
 use kube_informer::cache::Index;
 use kube_informer::factory::{Factory, InformerBuilder};
-use kube_informer::informer::{Event, Informer, Scope};
+use kube_informer::informer::{Event, Handler, Informer, Scope};
 use kube_informer::object::{Borrowed, Object, ViewBudget};
 use kube_informer::resource::Resource;
 use kube_informer_bench_sync::frames::{Frame, Frames};
@@ -35,10 +36,11 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let mut arguments = std::env::args().skip(1);
     let scenario = arguments.next();
-    let (mut handlers, mut views, mut reads) = (1, ViewBudget::default(), false);
+    let (mut handlers, mut views, mut reads) = (Handlers { count: 1, block: false }, ViewBudget::default(), false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--handlers" => handlers = arguments.next().context("how many handlers?")?.parse()?,
+            "--handlers" => handlers.count = arguments.next().context("how many handlers?")?.parse()?,
+            "--closures" => handlers.block = true,
             "--all-views" => views = ViewBudget::All,
             "--reads" => reads = true,
             _ => bail!("no such argument: {argument}"),
@@ -56,7 +58,7 @@ fn main() -> Result<()> {
             seen,
             ..Contestant::idle()
         }),
-        _ => bail!("usage: typed | dynamic | idle | bytes, [--handlers N] [--all-views] [--reads]"),
+        _ => bail!("usage: typed | dynamic | idle | bytes, [--handlers N] [--closures] [--all-views] [--reads]"),
     }?;
     let served = contestant.serve(start, std::io::stdin().lock(), std::io::stdout().lock());
     // Handlers have threads of their own, which are not waited for.
@@ -94,7 +96,15 @@ async fn bytes() -> Result<(usize, Arc<Seen>)> {
     Ok((objects, seen))
 }
 
-async fn typed(handlers: usize, views: ViewBudget) -> Result<Contestant> {
+/// Who is told.
+#[derive(Debug, Clone, Copy)]
+struct Handlers {
+    count: usize,
+    /// Whether they may block.
+    block: bool,
+}
+
+async fn typed(handlers: Handlers, views: ViewBudget) -> Result<Contestant> {
     let factory = Factory::try_default().await?;
     let informer = factory.configure::<Pod>(Scope::All).views(views).informer();
     informer.add_index(Index::pointer(NODE)?)?;
@@ -118,7 +128,7 @@ fn typed_reads(informer: &Informer<Pod>) -> Result<Reads> {
             one.get(namespace, name).map_or(0, |pod| containers(&pod))
         }),
         indexed: Box::new(move |node| {
-            some.list().index(NODE, node).map_or(0, |found| found.iter().map(|pod| containers(&pod)).sum())
+            some.list().index(NODE, node).map_or(0, |found| found.each().map(looked).sum())
         }),
         list: Box::new(move |()| all.list().each().map(looked).sum()),
         labelled: Box::new(move |app| names_with(&labelled, &format!("app={app}"))),
@@ -126,7 +136,7 @@ fn typed_reads(informer: &Informer<Pod>) -> Result<Reads> {
     })
 }
 
-async fn dynamic(handlers: usize, reads: bool) -> Result<Contestant> {
+async fn dynamic(handlers: Handlers, reads: bool) -> Result<Contestant> {
     let factory = Factory::try_default().await?;
     let gadgets = Resource {
         group: "load.kube-informer.dev".to_owned(),
@@ -181,31 +191,22 @@ fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
 async fn synced<K: Send + 'static>(
     factory: &Factory,
     informer: &Informer<K>,
-    handlers: usize,
-    whole: impl Fn(&Object<K>) -> usize + Copy + Send + 'static,
+    handlers: Handlers,
+    whole: impl Fn(&Object<K>) -> usize + Copy + Send + Sync + 'static,
 ) -> Result<Arc<Seen>> {
     let seen = Arc::<Seen>::default();
     let mut registrations = Vec::new();
-    for number in 0..handlers {
-        let seen = seen.clone();
-        registrations.push(informer.on(move |event| match event {
-            Event::Added { new, .. } => {
-                black_box(metadata(&new));
-            }
-            Event::Updated { new, .. } => {
-                if number == 0 && seen.stamps.wanted() {
-                    seen.stamps.saw(new.annotation(SENT).ok().flatten().as_deref());
-                }
-                black_box(metadata(&new));
-                if seen.whole() {
-                    black_box(whole(&new));
-                }
-                if number == 0 {
-                    seen.updates.add();
-                }
-            }
-            _ => {}
-        }));
+    for number in 0..handlers.count {
+        let looking = Looking { seen: seen.clone(), counts: number == 0, whole };
+        registrations.push(if handlers.block {
+            informer.on(move |event| match event {
+                Event::Added { new, .. } => looking.at_new(&new),
+                Event::Updated { new, .. } => looking.at_updated(&new),
+                _ => {}
+            })
+        } else {
+            informer.handler(looking)
+        });
     }
     factory.start();
     factory.synced(PATIENCE).await?;
@@ -213,6 +214,51 @@ async fn synced<K: Send + 'static>(
         registration.synced(PATIENCE).await?;
     }
     Ok(seen)
+}
+
+/// A handler that reads the metadata of every object, and of those that are updated more when that is asked for.
+struct Looking<W> {
+    seen: Arc<Seen>,
+    /// Whether it is the one whose updates count.
+    counts: bool,
+    whole: W,
+}
+
+impl<W> Looking<W> {
+    fn at_new<K>(&self, new: &Object<K>) {
+        black_box(metadata(new));
+    }
+
+    fn at_updated<K>(&self, new: &Object<K>)
+    where
+        W: Fn(&Object<K>) -> usize,
+    {
+        let Self { seen, counts, whole } = self;
+        if *counts && seen.stamps.wanted() {
+            seen.stamps.saw(new.annotation(SENT).ok().flatten().as_deref());
+        }
+        black_box(metadata(new));
+        if seen.whole() {
+            black_box(whole(new));
+        }
+        if *counts {
+            seen.updates.add();
+        }
+    }
+}
+
+impl<K, W> Handler<K> for Looking<W>
+where
+    K: Send + 'static,
+    W: Fn(&Object<K>) -> usize + Send + Sync + 'static,
+{
+    async fn added(&mut self, new: Object<K>, _initial: bool) {
+        self.at_new(&new);
+    }
+
+    async fn updated(&mut self, _old: Object<K>, new: Object<K>, _resync: bool) {
+        self.at_updated(&new);
+    }
 }
 
 /// The values that a label has, in their order.

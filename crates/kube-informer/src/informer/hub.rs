@@ -56,7 +56,7 @@ impl Hub {
         let told = Told::of(&changes);
         if !changes.is_empty() {
             let batch = Arc::new(Batch { changes, initial });
-            self.each(|mailbox| mailbox.push(&batch));
+            self.tell(&batch);
         }
         if !self.is_synced() && self.cache.snapshot().is_synced() {
             self.synced.store(true, Ordering::Release);
@@ -66,6 +66,13 @@ impl Hub {
         drop(turn);
         self.turns.send_modify(|turns| *turns += 1);
         told
+    }
+
+    /// Puts a batch into all mailboxes, and only then wakes: who is woken by one finds all of them filled.
+    fn tell(&self, batch: &Arc<Batch>) {
+        let mailboxes = self.mailboxes.read().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.all.iter().for_each(|mailbox| mailbox.push(batch));
+        mailboxes.all.iter().for_each(|mailbox| mailbox.waker.wake());
     }
 
     /// The state of the cache in which everything that was told is, and nothing else. Until it is dropped, nothing

@@ -138,7 +138,7 @@ impl Mailbox {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Puts a batch in, and wakes whoever waits for it.
+    /// Puts a batch in. Whoever waits for it is to be woken afterwards.
     pub(super) fn push(&self, batch: &Arc<Batch>) {
         let mut inner = self.lock();
         match inner.state {
@@ -150,8 +150,6 @@ impl Mailbox {
             State::Open => {}
         }
         inner.put(batch, self.delivery);
-        drop(inner);
-        self.waker.wake();
     }
 
     /// Takes the next event out.
@@ -242,8 +240,10 @@ impl Inner {
 
     fn take(&mut self, delivery: Delivery) -> Option<Event> {
         if delivery == Delivery::Latest {
-            // Where everything is of the beginning, there is nothing to fold: each object is in it once.
-            if self.waiting > 0 || self.pending.len() > 0 {
+            // Where everything is of the beginning, there is nothing to fold: each object is in it once. Nor is there where
+            // one change is all that waits, which is so for all who follow.
+            let is_one = self.waiting == 1 && self.initial == 0;
+            if self.pending.len() > 0 || self.waiting > 0 && !is_one {
                 self.fold();
             }
             if let Some(event) = self.pending.next() {
