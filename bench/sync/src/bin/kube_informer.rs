@@ -1,7 +1,8 @@
 //! Our informer as a contestant, with its defaults.
 //!
 //! `typed` keeps pods, `dynamic` the custom resource; `idle` connects and does nothing; `bytes` reads what the server sends
-//! of pods, with the same connection, and drops it: no informer over HTTP and TLS can do with less. `--handlers N` tells so many
+//! of pods, with the same connection, and drops it: no informer over HTTP and TLS can do with less; `bytes-dynamic` does so
+//! with the custom resource. `--handlers N` tells so many
 //! handlers of every event; the first one counts. They are asynchronous, as the others' are: they do not block. With
 //! `--closures` they are closures, which may, and have threads for that. `--all-views` keeps every decoded pod, as the others
 //! do. `--reads` lets the custom resource be read, too, by name, site and as a whole; the others' is not.
@@ -36,7 +37,8 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let mut arguments = std::env::args().skip(1);
     let scenario = arguments.next();
-    let (mut handlers, mut views, mut reads) = (Handlers { count: 1, block: false }, ViewBudget::default(), false);
+    let (mut handlers, mut views, mut reads) =
+        (Handlers { count: 1, block: false }, ViewBudget::default(), false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--handlers" => handlers.count = arguments.next().context("how many handlers?")?.parse()?,
@@ -52,13 +54,11 @@ fn main() -> Result<()> {
         Some("typed") => runtime.block_on(typed(handlers, views)),
         Some("dynamic") => runtime.block_on(dynamic(handlers, reads)),
         Some("idle") => runtime.block_on(idle()),
-        // By one of the workers, as an informer is run.
-        Some("bytes") => runtime.block_on(runtime.spawn(bytes()))?.map(|(objects, seen)| Contestant {
-            objects,
-            seen,
-            ..Contestant::idle()
-        }),
-        _ => bail!("usage: typed | dynamic | idle | bytes, [--handlers N] [--closures] [--all-views] [--reads]"),
+        Some("bytes") => floor(&runtime, bytes()),
+        Some("bytes-dynamic") => floor(&runtime, bytes_dynamic()),
+        _ => bail!(
+            "usage: typed | dynamic | idle | bytes | bytes-dynamic, [--handlers N] [--closures] [--all-views] [--reads]"
+        ),
     }?;
     let served = contestant.serve(start, std::io::stdin().lock(), std::io::stdout().lock());
     // Handlers have threads of their own, which are not waited for.
@@ -71,13 +71,49 @@ async fn idle() -> Result<Contestant> {
     Ok(Contestant::idle())
 }
 
-async fn bytes() -> Result<(usize, Arc<Seen>)> {
-    const WATCH: &str = "/api/v1/pods?watch=true&allowWatchBookmarks=true&sendInitialEvents=true\
-                         &resourceVersionMatch=NotOlderThan";
+/// No informer. It is run by one of the workers, as one is.
+fn floor(
+    runtime: &tokio::runtime::Runtime,
+    read: impl Future<Output = Result<(usize, Arc<Seen>)>> + Send + 'static,
+) -> Result<Contestant> {
+    let (objects, seen) = runtime.block_on(runtime.spawn(read))??;
+    Ok(Contestant { objects, seen, ..Contestant::idle() })
+}
+
+/// Asks for a watch that begins with a list.
+async fn watch(path: &str, accept: &str) -> Result<Body> {
     let client = Factory::try_default().await?.client();
-    let request =
-        http::Request::get(WATCH).header("accept", "application/vnd.kubernetes.protobuf;stream=watch");
-    let mut body = client.send(request.body(Body::empty())?).await?.into_body();
+    let query =
+        "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let request = http::Request::get(format!("{path}?{query}")).header("accept", accept);
+    Ok(client.send(request.body(Body::empty())?).await?.into_body())
+}
+
+/// Each event of JSON is a line, and the last one of the list says so.
+async fn bytes_dynamic() -> Result<(usize, Arc<Seen>)> {
+    let mut body = watch("/apis/load.kube-informer.dev/v1/gadgets", "application/json").await?;
+    let (mut objects, mut begin) = (0, Vec::<u8>::new());
+    loop {
+        let piece = body.frame().await.context("the watch ended")??;
+        let mut bytes = piece.data_ref().map_or(&[][..], |bytes| bytes);
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at(end + 1);
+            begin.extend(line.iter().take(BOOKMARK.len() - begin.len()));
+            if begin == BOOKMARK {
+                return Ok((objects, Arc::default()));
+            }
+            (objects, bytes) = (objects + 1, rest);
+            begin.clear();
+        }
+        begin.extend(bytes.iter().take(BOOKMARK.len() - begin.len()));
+    }
+}
+
+/// How the event begins that ends the list.
+const BOOKMARK: &[u8] = b"{\"type\":\"BOOKMARK\"";
+
+async fn bytes() -> Result<(usize, Arc<Seen>)> {
+    let mut body = watch("/api/v1/pods", "application/vnd.kubernetes.protobuf;stream=watch").await?;
     let (seen, mut frames, mut objects, mut synced) = (Arc::<Seen>::default(), Frames::default(), 0, false);
     while !synced {
         let piece = body.frame().await.context("the watch ended")??;

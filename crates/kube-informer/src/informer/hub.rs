@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::task::Waker;
 
 use tokio::sync::watch;
 
@@ -16,11 +17,18 @@ use crate::cache::{Cache, Change, Snapshot, Writer};
 #[derive(Debug)]
 pub(super) struct Hub {
     pub(super) cache: Cache,
-    turn: Mutex<()>,
+    turn: Mutex<Turn>,
     mailboxes: RwLock<Mailboxes>,
     synced: AtomicBool,
     /// Counts the turns.
     turns: watch::Sender<u64>,
+}
+
+/// Whoever has it changes the state, or takes it together with a place in what is told.
+#[derive(Debug, Default)]
+struct Turn {
+    /// Those who are to be woken, at the end of a turn: empty between turns.
+    woken: Vec<Waker>,
 }
 
 #[derive(Debug, Default)]
@@ -51,17 +59,17 @@ impl Hub {
 
     /// Applies changes, publishes the new state, tells everyone.
     pub(super) fn apply(&self, writer: &mut Writer, changes: Vec<Change>, initial: bool) -> Told {
-        let turn = self.turn();
+        let mut turn = self.turn();
         let changes = writer.apply(changes);
         let told = Told::of(&changes);
         if !changes.is_empty() {
-            let batch = Arc::new(Batch { changes, initial });
-            self.tell(&batch);
+            let batch = Arc::new(Batch::new(changes, initial));
+            self.tell(&mut turn, &batch);
         }
         if !self.is_synced() && self.cache.snapshot().is_synced() {
             self.synced.store(true, Ordering::Release);
             // Those whose last object of the beginning came earlier.
-            self.each(|mailbox| mailbox.waker.wake());
+            self.each(|mailbox| mailbox.wake());
         }
         drop(turn);
         self.turns.send_modify(|turns| *turns += 1);
@@ -69,10 +77,9 @@ impl Hub {
     }
 
     /// Puts a batch into all mailboxes, and only then wakes: who is woken by one finds all of them filled.
-    fn tell(&self, batch: &Arc<Batch>) {
-        let mailboxes = self.mailboxes.read().unwrap_or_else(PoisonError::into_inner);
-        mailboxes.all.iter().for_each(|mailbox| mailbox.push(batch));
-        mailboxes.all.iter().for_each(|mailbox| mailbox.waker.wake());
+    fn tell(&self, turn: &mut Turn, batch: &Arc<Batch>) {
+        self.each(|mailbox| turn.woken.extend(mailbox.push(batch)));
+        turn.woken.drain(..).for_each(Waker::wake);
     }
 
     /// The state of the cache in which everything that was told is, and nothing else. Until it is dropped, nothing
@@ -129,8 +136,8 @@ impl Hub {
         self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).all.iter().for_each(act);
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        // It guards an order, no data: a panic on the way leaves nothing half done that could be seen.
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        // It guards an order: a panic on the way leaves nothing half done that could be seen.
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::time::{Sleep, sleep_until};
@@ -68,16 +68,10 @@ impl Inbox {
 
     /// The next event; `None` when the registration has ended.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        let mut registered = false;
         loop {
-            match self.step() {
+            match self.step(cx.waker()) {
                 Taken::Event(event) => return Poll::Ready(Some(event)),
                 Taken::Closed => return Poll::Ready(None),
-                // What comes between a look and the registration would be slept over.
-                Taken::Nothing if !registered => {
-                    self.mailbox.waker.register(cx.waker());
-                    registered = true;
-                }
                 Taken::Nothing | Taken::Begin => {
                     ready!(self.poll_resync(cx));
                 }
@@ -94,9 +88,9 @@ impl Inbox {
         Poll::Ready(())
     }
 
-    fn step(&mut self) -> Taken {
+    fn step(&mut self, waker: &Waker) -> Taken {
         let taken = match &mut self.beginning {
-            None => self.mailbox.take(),
+            None => self.mailbox.take(waker),
             Some(_) if self.mailbox.is_closed() => Taken::Closed,
             Some(Beginning { objects, is_all }) => {
                 self.mailbox.beginning.store(objects.size_hint().0.saturating_sub(1), Ordering::Relaxed);
@@ -107,13 +101,13 @@ impl Inbox {
                     self.synced();
                 }
                 self.beginning = None;
-                self.mailbox.take()
+                self.mailbox.take(waker)
             }
         };
         let taken = match taken {
             Taken::Begin => match self.begin() {
                 Some(gap) => Taken::Event(gap),
-                None => return self.step(),
+                None => return self.step(waker),
             },
             Taken::Nothing => self.say_again(),
             other => other,

@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
-use futures_util::task::AtomicWaker;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -40,6 +40,21 @@ pub(super) struct Batch {
     pub(super) changes: Vec<Applied>,
     /// Whether they are objects of the beginning.
     pub(super) initial: bool,
+    /// About what waits with them, and would not be in memory without them.
+    bytes: usize,
+}
+
+impl Batch {
+    pub(super) fn new(changes: Vec<Applied>, initial: bool) -> Self {
+        let object = |change: &Applied| match change {
+            Applied::Added { new: object }
+            | Applied::Updated { new: object, .. }
+            | Applied::Deleted { last: object, .. } => object.size().0,
+        };
+        // Objects of the beginning are in the cache.
+        let bytes = if initial { 0 } else { changes.iter().map(object).sum() };
+        Self { changes, initial, bytes }
+    }
 }
 
 /// See the module.
@@ -48,8 +63,6 @@ pub(super) struct Mailbox {
     pub(super) name: Arc<str>,
     delivery: Delivery,
     inner: Mutex<Inner>,
-    /// Whoever takes out.
-    pub(super) waker: AtomicWaker,
     /// Whether the objects of the beginning have been handled.
     pub(super) synced: watch::Sender<bool>,
     pub(super) counters: Counters,
@@ -72,6 +85,8 @@ pub(super) struct Counters {
 #[derive(Debug, Default)]
 struct Inner {
     state: State,
+    /// Whoever found nothing to take, and waits.
+    waker: Option<Waker>,
     log: VecDeque<Arc<Batch>>,
     /// Changes of the first batch that have been taken.
     taken: usize,
@@ -79,6 +94,8 @@ struct Inner {
     waiting: usize,
     /// The same for those of the beginning.
     initial: usize,
+    /// The bytes of the log.
+    bytes: usize,
     /// Only with `Latest`.
     pending: Pending,
     /// Changes that were dropped.
@@ -108,8 +125,9 @@ pub(super) enum Taken {
     Closed,
 }
 
-/// So many changes wait before they are folded while nobody takes them.
+/// So many changes, or bytes of them, wait before they are folded while nobody takes them.
 const FOLD: usize = 1024;
+const FOLD_BYTES: usize = 8 << 20;
 
 impl Mailbox {
     pub(super) fn new(name: Arc<str>, delivery: Delivery) -> Self {
@@ -117,7 +135,6 @@ impl Mailbox {
             name,
             delivery,
             inner: Mutex::default(),
-            waker: AtomicWaker::new(),
             synced: watch::Sender::new(false),
             counters: Counters::default(),
             beginning: AtomicUsize::new(0),
@@ -138,22 +155,31 @@ impl Mailbox {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Puts a batch in. Whoever waits for it is to be woken afterwards.
-    pub(super) fn push(&self, batch: &Arc<Batch>) {
+    /// Puts a batch in. Whoever waits for it is to be woken.
+    pub(super) fn push(&self, batch: &Arc<Batch>) -> Option<Waker> {
         let mut inner = self.lock();
         match inner.state {
-            State::Fresh | State::Closed => return,
+            State::Fresh | State::Closed => return None,
             State::Overflown => {
                 inner.missed += batch.changes.len() as u64;
-                return;
+                return None;
             }
             State::Open => {}
         }
         inner.put(batch, self.delivery);
+        inner.waker.take()
     }
 
-    /// Takes the next event out.
-    pub(super) fn take(&self) -> Taken {
+    /// Wakes whoever waits.
+    pub(super) fn wake(&self) {
+        let waker = self.lock().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes the next event out. Where there is none, the waker is woken when there is something to look for.
+    pub(super) fn take(&self, waker: &Waker) -> Taken {
         let mut inner = self.lock();
         match inner.state {
             State::Fresh | State::Overflown => Taken::Begin,
@@ -162,6 +188,10 @@ impl Mailbox {
                 Some(event) => Taken::Event(event),
                 None => {
                     inner.behind = None;
+                    let last = inner.waker.replace(waker.clone());
+                    drop(inner);
+                    // A stranger's, perhaps: what goes with it goes outside of the lock.
+                    drop(last);
                     Taken::Nothing
                 }
             },
@@ -186,8 +216,10 @@ impl Mailbox {
 
     /// Nothing is taken any more.
     pub(super) fn close(&self) {
-        *self.lock() = Inner { state: State::Closed, ..Inner::default() };
-        self.waker.wake();
+        let last = std::mem::replace(&mut *self.lock(), Inner { state: State::Closed, ..Inner::default() });
+        if let Some(waker) = last.waker {
+            waker.wake();
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -227,10 +259,12 @@ impl Inner {
                 return;
             }
             let missed = (self.waiting + self.initial + count) as u64;
-            *self = Self { state: State::Overflown, missed, behind: self.behind, ..Self::default() };
+            let (waker, behind) = (self.waker.take(), self.behind);
+            *self = Self { state: State::Overflown, waker, missed, behind, ..Self::default() };
             return;
         }
-        let is_behind = self.waiting > FOLD;
+        let is_behind = self.waiting > FOLD || self.waiting > 0 && self.bytes + batch.bytes > FOLD_BYTES;
+        self.bytes += batch.bytes;
         self.log.push_back(Arc::clone(batch));
         *(if batch.initial { &mut self.initial } else { &mut self.waiting }) += count;
         if delivery == Delivery::Latest && is_behind {
@@ -257,6 +291,7 @@ impl Inner {
                 *(if batch.initial { &mut self.initial } else { &mut self.waiting }) -= 1;
                 return Some(Event::<serde_json::Value>::of(change.clone(), batch.initial));
             }
+            self.bytes -= batch.bytes;
             self.log.pop_front();
             self.taken = 0;
         }
@@ -268,6 +303,6 @@ impl Inner {
                 self.pending.add(change, batch.initial);
             }
         }
-        (self.waiting, self.initial) = (0, 0);
+        (self.waiting, self.initial, self.bytes) = (0, 0, 0);
     }
 }

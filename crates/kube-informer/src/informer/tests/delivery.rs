@@ -49,6 +49,24 @@ async fn promise_10_latest_never_joins_across_a_deletion() {
 }
 
 #[tokio::test]
+async fn promise_10_latest_keeps_few_versions_of_what_is_large() {
+    let mut hand = Hand::new(Scope::All);
+    let mut events = hand.informer().events();
+    hand.list(&[("a", 1)], 3);
+    assert_eq!(seen(&mut events), ["+a@1!"]);
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut most = 0;
+    for version in 10..70 {
+        let noise: String = (0..1 << 20).map(|_| random.alphanumeric()).collect();
+        let large = hand.pod("a", version, &format!(r#""annotations":{{"noise":"{noise}"}}"#));
+        hand.apply(Delta::Put(large));
+        most = most.max(events.stats().backlog);
+    }
+    assert!(most < 20, "{most} versions of one object waited");
+    assert_eq!(seen(&mut events), ["~a@1→69"]);
+}
+
+#[tokio::test]
 async fn promise_10_latest_says_nothing_of_what_came_and_went() {
     let mut hand = Hand::new(Scope::All);
     let mut events = hand.informer().events();
