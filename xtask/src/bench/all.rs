@@ -16,9 +16,13 @@ use super::{burst, fan_out, growth, latency, micro, queue, readers, relist, sync
 /// How much of it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
-    /// Fewer objects and one round: ten minutes on two quiet processors, once everything is compiled
+    /// Fewer objects and one round: ten minutes on two quiet processors, once everything is compiled; bench/RESULTS.md and
+    /// its plots stay as they are
     #[arg(long)]
     quick: bool,
+    /// Write bench/RESULTS.md and its plots although it is quick
+    #[arg(long, conflicts_with = "no_results")]
+    results: bool,
     /// How many pods, and how many custom resources [default: 20000, or 2000 where it is to be quick]
     #[arg(long)]
     pods: Option<usize>,
@@ -63,7 +67,7 @@ struct Plan {
 /// Runs all of it.
 pub(super) async fn run(options: &Options) -> Result<()> {
     let plan = Plan::of(options);
-    let mut run = Run { reports: Reports::begin(&options.output), failed: Vec::new() };
+    let mut run = Run { reports: Reports::begin(&options.output()), failed: Vec::new() };
     let root = run.reports.root().to_owned();
     let ground = Ground::prepare(&root, &plan.sync.ground, &sync::WARM).await?;
     run.add("sync", sync::measure(&ground, &plan.sync).await);
@@ -98,10 +102,19 @@ impl Run {
     }
 
     fn end(self) -> Result<()> {
+        self.reports.end()?;
         if self.failed.is_empty() {
             return Ok(());
         }
         bail!("failed, as said above: {}", self.failed.join(", "))
+    }
+}
+
+impl Options {
+    /// Small figures do not stand where people look for large ones, unless that is asked for.
+    fn output(&self) -> Output {
+        let output = self.output.clone();
+        if self.quick && !self.results { output.without_results() } else { output }
     }
 }
 
@@ -159,17 +172,31 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    /// As they are typed.
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn typed(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Ok(Typed::try_parse_from([&["bench"], arguments].concat())?.options)
+    }
+
+    #[test]
+    fn a_quick_run_leaves_the_document_as_it_is_unless_it_is_told_otherwise() {
+        let has_results = |arguments: &[&str]| typed(arguments).unwrap().output().has_results();
+        assert!(has_results(&[]) && has_results(&["--pods", "50"]));
+        assert!(!has_results(&["--quick"]) && !has_results(&["--no-results"]));
+        assert!(has_results(&["--quick", "--results"]));
+        assert!(typed(&["--quick", "--results", "--no-results"]).is_err());
+    }
 
     #[test]
     fn a_quick_run_is_smaller_unless_it_is_told_otherwise() {
-        let mut options = Options {
-            quick: true,
-            pods: None,
-            rounds: None,
-            micro: false,
-            on: None,
-            output: Output::default(),
-        };
+        let mut options = typed(&["--quick"]).unwrap();
         let plan = Plan::of(&options);
         assert_eq!((plan.sync.ground.pods, plan.relist.rounds, plan.queue.keys.len()), (2_000, 1, 1));
         options.pods = Some(50);

@@ -1,6 +1,7 @@
 //! What a benchmark has found: for the document, for a file, for who sits there.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -19,6 +20,17 @@ pub(crate) struct Output {
     /// Write every figure of every round into this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+impl Output {
+    /// The same, and the document stays as it is.
+    pub(super) fn without_results(self) -> Self {
+        Self { no_results: true, ..self }
+    }
+
+    pub(super) fn has_results(&self) -> bool {
+        !self.no_results
+    }
 }
 
 /// What one benchmark has found.
@@ -99,6 +111,7 @@ pub(super) struct Reports {
     root: PathBuf,
     output: Output,
     machine: Machine,
+    began: Instant,
     figures: Vec<Value>,
 }
 
@@ -106,7 +119,8 @@ impl Reports {
     /// Nothing yet. The machine is looked at now, before it has anything to do.
     pub(super) fn begin(output: &Output) -> Self {
         let root = crate::root();
-        Self { machine: Machine::look(&root), root, output: output.clone(), figures: Vec::new() }
+        let (machine, began) = (Machine::look(&root), Instant::now());
+        Self { root, output: output.clone(), machine, began, figures: Vec::new() }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -118,13 +132,8 @@ impl Reports {
         let Report { section, tables, medians, plots, figures } = report;
         println!("{medians}\n{tables}");
         self.figures.extend(figures.iter().map(Figure::json));
-        if let Some(file) = &self.output.json {
-            let document = json!({ "run": self.machine.json(), "figures": self.figures });
-            let text = serde_json::to_string_pretty(&document)?;
-            std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
-            eprintln!("written to {}", file.display());
-        }
-        let (Some(section), false) = (section, self.output.no_results) else { return Ok(()) };
+        self.write_json()?;
+        let (Some(section), true) = (section, self.output.has_results()) else { return Ok(()) };
         let folder = self.root.join("bench/plots");
         let mut shown = String::new();
         for (name, svg) in plots {
@@ -134,6 +143,24 @@ impl Reports {
             shown += &format!("\n![{}](plots/{name})\n", name.trim_end_matches(".svg").replace('-', " "));
         }
         results::write(&self.root, section, &format!("{}\n\n{tables}{shown}", self.machine.text()))
+    }
+
+    /// The run is over: how long it took is told, and is in the file.
+    pub(super) fn end(&self) -> Result<()> {
+        eprintln!("the run took {:.1} minutes", self.began.elapsed().as_secs_f64() / 60.0);
+        self.write_json()
+    }
+
+    fn write_json(&self) -> Result<()> {
+        let Some(file) = &self.output.json else { return Ok(()) };
+        let text = serde_json::to_string_pretty(&self.json(self.began.elapsed()))?;
+        std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
+        eprintln!("written to {}", file.display());
+        Ok(())
+    }
+
+    fn json(&self, took: Duration) -> Value {
+        json!({ "run": self.machine.json(took), "figures": self.figures })
     }
 }
 
@@ -149,6 +176,12 @@ impl Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_the_run_took_is_in_the_file() {
+        let reports = Reports::begin(&Output::default());
+        assert_eq!(reports.json(Duration::from_millis(90_500))["run"]["seconds"], 90.5);
+    }
 
     #[test]
     fn a_figure_has_the_values_of_all_rounds() {
