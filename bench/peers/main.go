@@ -116,10 +116,17 @@ func obey(start time.Time, contestant *contestant, command []string) error {
 		if contestant.reads == nil {
 			return fmt.Errorf("this contestant's reads are not measured")
 		}
+		var times any
+		var err error
 		if word == "readers" {
-			return printed(contestant.reads().measureWith(int(argument)))
+			times, err = contestant.reads().measureWith(int(argument))
+		} else {
+			times, err = contestant.reads().measure()
 		}
-		return printed(contestant.reads().measure())
+		if err != nil {
+			return err
+		}
+		return printed(times)
 	default:
 		return fmt.Errorf("no such command: %q", command)
 	}

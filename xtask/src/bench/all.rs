@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: everything that is compared, in one run on one control plane.
 //!
-//! What one benchmark has found is written before the next begins. One that fails does not keep the others from running;
-//! the run fails at its end, and says which did.
+//! What one benchmark has found is written before the next begins. One that fails does not keep the others from running,
+//! and a contestant that fails does not keep the others of its benchmark; the run fails at its end, and says which did.
 
 use std::path::PathBuf;
 
@@ -171,6 +171,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::{Failed, Figures};
     use super::*;
     use clap::Parser;
 
@@ -206,16 +207,26 @@ mod tests {
         assert_eq!((plan.readers.rounds, plan.growth.sizes.last()), (3, Some(&200_000)));
     }
 
+    fn report(failed: Failed) -> Report {
+        let mut figures = Figures::of("rain");
+        figures.add("ours", "drops", "1", 7.0);
+        let (tables, medians, plots) = ("| x |".to_owned(), String::new(), Vec::new());
+        Report { section: None, tables, medians, plots, figures: figures.into_all(), failed }
+    }
+
     #[test]
     fn what_fails_is_named_at_the_end_and_keeps_nothing_from_running() {
         let output = Output::default();
         let mut run = Run { reports: Reports::begin(&output), failed: Vec::new() };
         run.add("a", Err(anyhow::anyhow!("it rains")));
-        let tables = "| x |".to_owned();
-        let report =
-            Report { section: None, tables, medians: String::new(), plots: Vec::new(), figures: Vec::new() };
-        run.add("b", Ok(report));
-        let error = run.end().unwrap_err().to_string();
-        assert!(error.contains('a') && !error.contains("b,"), "{error}");
+        run.add("b", Ok(report(Failed::default())));
+        let mut failed = Failed::default();
+        assert_eq!(failed.caught("ours, round 1", Ok(7)), Some(7));
+        assert_eq!(failed.caught("theirs, round 1", Err::<i32, _>(anyhow::anyhow!("it snows"))), None);
+        run.add("c", Ok(report(failed)));
+        assert_eq!(run.reports.figures().len(), 2);
+        run.add("d", Ok(Report { figures: Vec::new(), ..report(Failed::default()) }));
+        assert_eq!(run.failed, ["a", "c", "d"]);
+        assert_eq!(run.end().unwrap_err().to_string(), "failed, as said above: a, c, d");
     }
 }

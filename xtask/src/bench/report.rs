@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -45,6 +45,35 @@ pub(super) struct Report {
     /// Files of `bench/plots`, by their names.
     pub(super) plots: Vec<(&'static str, String)>,
     pub(super) figures: Vec<Figure>,
+    pub(super) failed: Failed,
+}
+
+/// Turns that failed. They keep nobody else from being measured; the run fails at its end.
+#[derive(Debug, Default)]
+pub(super) struct Failed {
+    turns: Vec<String>,
+}
+
+impl Failed {
+    /// What a turn has found; nothing where it failed, which is told and kept.
+    pub(super) fn caught<T>(&mut self, turn: &str, found: Result<T>) -> Option<T> {
+        match found {
+            Ok(found) => Some(found),
+            Err(error) => {
+                eprintln!("FAILED: {turn}: {error:#}");
+                self.turns.push(turn.to_owned());
+                None
+            }
+        }
+    }
+
+    /// For the document: nothing where nothing failed.
+    fn text(&self) -> String {
+        if self.turns.is_empty() {
+            return String::new();
+        }
+        format!("Not measured, because it failed: {}.\n\n", self.turns.join("; "))
+    }
 }
 
 /// One thing that was measured, in every round.
@@ -127,9 +156,26 @@ impl Reports {
         &self.root
     }
 
-    /// One benchmark is over: what it has found is written at once, whatever becomes of those that follow.
+    #[cfg(test)]
+    pub(super) fn figures(&self) -> &[Value] {
+        &self.figures
+    }
+
+    /// One benchmark is over: what it has found is written at once, whatever becomes of those that follow. It is an error
+    /// where some of its turns failed; where none was measured, nothing is written.
     pub(super) fn add(&mut self, report: Report) -> Result<()> {
-        let Report { section, tables, medians, plots, figures } = report;
+        ensure!(!report.figures.is_empty(), "nothing was measured");
+        self.write(&report)?;
+        let turns = report.failed.turns;
+        if !turns.is_empty() {
+            bail!("failed, and everything else is measured: {}", turns.join("; "));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, report: &Report) -> Result<()> {
+        let Report { section, tables, medians, plots, figures, failed } = report;
+        let tables = failed.text() + tables;
         println!("{medians}\n{tables}");
         self.figures.extend(figures.iter().map(Figure::json));
         self.write_json()?;
@@ -181,6 +227,14 @@ mod tests {
     fn how_long_the_run_took_is_in_the_file() {
         let reports = Reports::begin(&Output::default());
         assert_eq!(reports.json(Duration::from_millis(90_500))["run"]["seconds"], 90.5);
+    }
+
+    #[test]
+    fn the_document_says_what_failed() {
+        let mut failed = Failed::default();
+        assert_eq!(failed.text(), "");
+        failed.caught("client-go, round 2", Err::<(), _>(anyhow::anyhow!("it rains")));
+        assert_eq!(failed.text(), "Not measured, because it failed: client-go, round 2.\n\n");
     }
 
     #[test]

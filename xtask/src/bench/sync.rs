@@ -4,13 +4,13 @@
 //! measures itself, see `bench/sync/src/protocol.rs`. Never do two of them run at once. They take turns, beginning with
 //! another one in every round, and the medians of the rounds count.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use super::contestant::Contestant;
 use super::ground::{self, Ground};
 use super::instructions;
-use super::report::{Output, Report};
+use super::report::{Failed, Output, Report};
 use super::results::Section;
 
 mod measured;
@@ -73,28 +73,31 @@ pub(super) async fn measure(ground: &Ground, options: &Options) -> Result<Report
         rate: options.rate,
     };
     let turn = Turn { ground, load: &load };
-    let mut measured = Measured::default();
+    let (mut measured, mut failed) = (Measured::default(), Failed::default());
     for round in 0..options.rounds {
         for at in 0..Contestant::ALL.len() {
             let contestant = Contestant::ALL[(at + round as usize) % Contestant::ALL.len()];
-            eprintln!("==> sync, round {} of {}: {}", round + 1, options.rounds, contestant.name());
-            let values = turn.take(contestant).await.with_context(|| contestant.name().to_owned())?;
-            for (what, value) in values {
+            let name = contestant.name();
+            eprintln!("==> sync, round {} of {}: {name}", round + 1, options.rounds);
+            let values = turn.take(contestant).await;
+            let values = failed.caught(&format!("{name}, round {}", round + 1), values);
+            for (what, value) in values.unwrap_or_default() {
                 eprintln!("    {}", table::value(what, value, ground.objects));
                 measured.add(contestant, what, value);
             }
         }
     }
-    measured.agree_on_what_was_read()?;
+    if failed.caught("reads", measured.agree_on_what_was_read()).is_none() {
+        measured.forget_reads();
+    }
     if instructions::can_be_counted() {
         for contestant in WARM {
             eprintln!("==> sync, instructions: {}", contestant.name());
             let count = instructions::of_sync(ground, contestant).await;
-            measured.add(
-                contestant,
-                What::SyncInstructions,
-                count.with_context(|| contestant.name().to_owned())?,
-            );
+            let count = failed.caught(&format!("{}, instructions", contestant.name()), count);
+            if let Some(count) = count {
+                measured.add(contestant, What::SyncInstructions, count);
+            }
         }
     } else {
         eprintln!("left out: perf has no counter for instructions here");
@@ -102,5 +105,5 @@ pub(super) async fn measure(ground: &Ground, options: &Options) -> Result<Report
     let tables = table::section(&measured, options, ground.objects);
     let medians = table::medians(&measured, ground.objects);
     let figures = table::figures(&measured);
-    Ok(Report { section: Some(&SECTION), tables, medians, plots: Vec::new(), figures })
+    Ok(Report { section: Some(&SECTION), tables, medians, plots: Vec::new(), figures, failed })
 }
