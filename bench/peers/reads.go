@@ -39,42 +39,85 @@ type readTimes struct {
 	Found [3]int `json:"found"`
 }
 
-// The same of many readers at once: the time of the wall, divided by the reads of all.
+// The same of many readers at once: the time of the wall, and what the whole process used of the processor, divided by the
+// reads of all.
 type readerTimes struct {
-	Readers    int     `json:"readers"`
-	GetNs      float64 `json:"get_ns"`
-	IndexedNs  float64 `json:"indexed_ns"`
-	LabelledNs float64 `json:"labelled_ns"`
-	SnapshotNs float64 `json:"snapshot_ns"`
-	Found      [4]int  `json:"found"`
+	Readers       int     `json:"readers"`
+	GetNs         float64 `json:"get_ns"`
+	GetCPUNs      float64 `json:"get_cpu_ns"`
+	IndexedNs     float64 `json:"indexed_ns"`
+	IndexedCPUNs  float64 `json:"indexed_cpu_ns"`
+	LabelledNs    float64 `json:"labelled_ns"`
+	LabelledCPUNs float64 `json:"labelled_cpu_ns"`
+	SnapshotNs    float64 `json:"snapshot_ns"`
+	SnapshotCPUNs float64 `json:"snapshot_cpu_ns"`
+	Found         [4]int  `json:"found"`
 }
 
-func (r *reads) measure() *readTimes {
-	got, getNs := timed(spread(r.keys, hotObjects), r.get, 1)
-	indexed, indexedNs := timed(spread(r.values, hotValues), r.indexed, 1)
-	listed, listNs := timed([]string{""}, func(string) int { return r.list() }, 1)
-	return &readTimes{GetNs: getNs, IndexedNs: indexedNs, ListNs: listNs, Found: [3]int{got, indexed, listed}}
+// What a first pass found, and the nanoseconds per read of all that followed.
+type times struct {
+	found         int
+	wallNs, cpuNs float64
 }
 
-func (r *reads) measureWith(readers int) *readerTimes {
-	got, getNs := timed(spread(r.keys, hotObjects), r.get, readers)
-	indexed, indexedNs := timed(spread(r.values, hotValues), r.indexed, readers)
-	labelled, labelledNs := timed(spread(r.labels, hotValues), r.labelled, readers)
-	all, snapshotNs := timed([]string{""}, func(string) int { return r.snapshot() }, readers)
-	return &readerTimes{
-		Readers: readers, GetNs: getNs, IndexedNs: indexedNs, LabelledNs: labelledNs, SnapshotNs: snapshotNs,
-		Found: [4]int{got, indexed, labelled, all},
+func (r *reads) measure() (*readTimes, error) {
+	get, err := timed(spread(r.keys, hotObjects), r.get, 1)
+	if err != nil {
+		return nil, err
 	}
+	indexed, err := timed(spread(r.values, hotValues), r.indexed, 1)
+	if err != nil {
+		return nil, err
+	}
+	list, err := timed([]string{""}, func(string) int { return r.list() }, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &readTimes{
+		GetNs: get.wallNs, IndexedNs: indexed.wallNs, ListNs: list.wallNs,
+		Found: [3]int{get.found, indexed.found, list.found},
+	}, nil
 }
 
-// So many readers read everything in turn, again and again; what a first pass found, and the nanoseconds per read.
-func timed(items []string, read func(string) int, readers int) (int, float64) {
+func (r *reads) measureWith(readers int) (*readerTimes, error) {
+	get, err := timed(spread(r.keys, hotObjects), r.get, readers)
+	if err != nil {
+		return nil, err
+	}
+	indexed, err := timed(spread(r.values, hotValues), r.indexed, readers)
+	if err != nil {
+		return nil, err
+	}
+	labelled, err := timed(spread(r.labels, hotValues), r.labelled, readers)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := timed([]string{""}, func(string) int { return r.snapshot() }, readers)
+	if err != nil {
+		return nil, err
+	}
+	return &readerTimes{
+		Readers: readers,
+		GetNs:   get.wallNs, GetCPUNs: get.cpuNs,
+		IndexedNs: indexed.wallNs, IndexedCPUNs: indexed.cpuNs,
+		LabelledNs: labelled.wallNs, LabelledCPUNs: labelled.cpuNs,
+		SnapshotNs: snapshot.wallNs, SnapshotCPUNs: snapshot.cpuNs,
+		Found: [4]int{get.found, indexed.found, labelled.found, snapshot.found},
+	}, nil
+}
+
+// So many readers read everything in turn, again and again.
+func timed(items []string, read func(string) int, readers int) (*times, error) {
 	found := 0
 	for _, item := range items {
 		found += read(item)
 	}
 	var passes, sum atomic.Int64
 	var done sync.WaitGroup
+	before, err := cpuNs()
+	if err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	reader := func() {
 		seen := 0
@@ -92,8 +135,13 @@ func timed(items []string, read func(string) int, readers int) (int, float64) {
 	reader()
 	done.Wait()
 	took := time.Since(start)
+	after, err := cpuNs()
+	if err != nil {
+		return nil, err
+	}
 	sink.Add(sum.Load())
-	return found, float64(took.Nanoseconds()) / float64(max(1, passes.Load())*int64(max(1, len(items))))
+	reads := float64(max(1, passes.Load()) * int64(max(1, len(items))))
+	return &times{found: found, wallNs: float64(took.Nanoseconds()) / reads, cpuNs: float64(after-before) / reads}, nil
 }
 
 // What was read goes here, so that it is read.

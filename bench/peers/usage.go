@@ -23,8 +23,8 @@ type usage struct {
 
 func usageSince(start time.Time) (*usage, error) {
 	wall := time.Since(start)
-	var spent syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &spent); err != nil {
+	cpu, err := cpuNs()
+	if err != nil {
 		return nil, err
 	}
 	rss, err := memory("VmRSS")
@@ -35,8 +35,14 @@ func usageSince(start time.Time) (*usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	cpu := spent.Utime.Nano() + spent.Stime.Nano()
 	return &usage{WallNs: wall.Nanoseconds(), CPUNs: cpu, RssBytes: rss, PeakBytes: peak}, nil
+}
+
+// The processor's time of all threads of this process, the kernel's work for them included.
+func cpuNs() (int64, error) {
+	var spent syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &spent)
+	return spent.Utime.Nano() + spent.Stime.Nano(), err
 }
 
 // A line of /proc/self/status, in bytes.

@@ -98,7 +98,9 @@ pub(crate) async fn run(bench: &Bench) -> Result<()> {
         BenchCommand::Queue(options) => queue::measure(&root, options),
         BenchCommand::FanOut(options) => fan_out::measure(&root, &Programs::build(&root)?, options).await,
     };
-    reports.add(report?)
+    let added = report.and_then(|report| reports.add(report));
+    reports.end()?;
+    added
 }
 
 impl BenchCommand {

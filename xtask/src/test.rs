@@ -36,7 +36,7 @@ use skips::SkipFile;
 /// The arguments of `cargo xtask test`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Also the long forms of tests: long soak and fuzz runs (sets KUBE_INFORMER_FULL=1)
+    /// Also the long forms of tests, long soak and fuzz runs (sets KUBE_INFORMER_FULL=1), and the benchmarks' own tests
     #[arg(long)]
     full: bool,
     /// Run this step only; may be given several times
@@ -69,15 +69,12 @@ enum Step {
     Docs,
     /// The commands in the Markdown documents
     Commands,
+    /// With --full: lints and tests of the benchmarks, which measure nothing
+    Bench,
 }
 
-/// The packages of the benchmarks, which no step compiles.
-const BENCH: [&str; 4] = [
-    "kube-informer-bench",
-    "kube-informer-bench-fan-out",
-    "kube-informer-bench-queue",
-    "kube-informer-bench-sync",
-];
+/// The packages of the benchmarks, which one step alone compiles.
+const BENCH: [&str; 2] = ["--package", "kube-informer-bench*"];
 const EXCEPT_BENCH: [&str; 3] = ["--workspace", "--exclude", "kube-informer-bench*"];
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -102,6 +99,7 @@ impl Step {
             Step::Tests => 45 * MINUTE,
             // Each command on its own.
             Step::Commands => 15 * MINUTE,
+            Step::Bench => 60 * MINUTE,
         }
     }
 }
@@ -185,13 +183,6 @@ impl Run {
             Step::ControlPlane => self.server.start(&mut self.report, step.limit(self.full)).await,
             Step::Kinds | Step::Schema => self.generated(step).await,
             Step::Tests => {
-                // Checked where it is used: its dependencies alone take minutes to compile.
-                if self.root.join("bench").is_dir() {
-                    for package in BENCH {
-                        self.report
-                            .skip(package, "benchmarks are apart; they are compiled by: cargo xtask bench");
-                    }
-                }
                 // Tests run them; each by itself would be built with other features.
                 let examples = self.cargo(&[&["build"], &EXCEPT_BENCH[..], &["--examples"]].concat());
                 let built = process::stream(examples, step.limit(self.full), |_| ControlFlow::Continue(()));
@@ -212,7 +203,29 @@ impl Run {
                 self.command(step, command).await
             }
             Step::Commands => self.commands(step).await,
+            Step::Bench => self.bench(step).await,
         }
+    }
+
+    /// What measures is linted and tested as everything else is; its dependencies alone take minutes to compile.
+    async fn bench(&mut self, step: Step) -> anyhow::Result<()> {
+        if !self.full {
+            self.report.skip(step.name(), "compiles a lot; only with --full");
+            return Ok(());
+        }
+        let args = [&BENCH[..], &["--all-targets", "--", "-D", "warnings"]].concat();
+        self.component(step, "clippy", "clippy", &args).await?;
+        let args = [&["test"], &BENCH[..], &["--lib", "--bins", "--tests", "--no-fail-fast"]].concat();
+        self.tests(step, &args).await?;
+        if !self.has_go("bench/peers").await {
+            return Ok(());
+        }
+        for subcommand in ["vet", "test"] {
+            let mut command = Command::new("go");
+            command.args([subcommand, "./..."]).current_dir(self.root.join("bench/peers"));
+            self.command(step, command).await?;
+        }
+        Ok(())
     }
 
     /// A cargo command that comes with a component of the toolchain.
@@ -244,12 +257,7 @@ impl Run {
 
     /// A committed file is what the command of the same name makes, which needs Go.
     async fn generated(&mut self, step: Step) -> anyhow::Result<()> {
-        let go = Command::new("go").arg("version").output().await;
-        if !go.is_ok_and(|output| output.status.success()) {
-            self.report.missing(
-                step.name(),
-                "needs Go; install Go 1.26 or newer, and put it on the PATH".to_owned(),
-            );
+        if !self.has_go(&step.name()).await {
             return Ok(());
         }
         let args = ["run", "--quiet", "--package", "xtask", "--", &step.name(), "--check"];
@@ -333,6 +341,16 @@ impl Run {
         kube_informer_testbed::examples::without_package(&mut command);
         command.args(args).current_dir(&self.root);
         command.into()
+    }
+
+    /// Whether there is Go; where there is none, what needs it is left out.
+    async fn has_go(&mut self, what: &str) -> bool {
+        let go = Command::new("go").arg("version").output().await;
+        let is_there = go.is_ok_and(|output| output.status.success());
+        if !is_there {
+            self.report.missing(what, "needs Go; install Go 1.26 or newer, and put it on the PATH");
+        }
+        is_there
     }
 
     async fn has_subcommand(&self, name: &str) -> bool {

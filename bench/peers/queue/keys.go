@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -55,4 +58,19 @@ func cpu() (time.Duration, error) {
 	var spent syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &spent)
 	return time.Duration(spent.Utime.Nano() + spent.Stime.Nano()), err
+}
+
+// The most bytes that this process ever had.
+func peak() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kilobytes, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kilobytes * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
 }

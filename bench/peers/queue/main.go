@@ -30,6 +30,8 @@ type measured struct {
 	Keys   int     `json:"keys"`
 	WallNs float64 `json:"wall_ns"`
 	CPUNs  float64 `json:"cpu_ns"`
+	// Its keys included.
+	PeakBytes uint64 `json:"peak_bytes"`
 }
 
 func main() {
@@ -65,12 +67,17 @@ func run(arguments []string) error {
 		}
 		q.ShutDown()
 	}
+	most, err := peak()
+	if err != nil {
+		return err
+	}
 	operations := float64(times * count)
 	text, err := json.Marshal(measured{
-		Case:   arguments[0],
-		Keys:   count,
-		WallNs: float64(watch.wall.Nanoseconds()) / operations,
-		CPUNs:  float64(watch.cpu.Nanoseconds()) / operations,
+		Case:      arguments[0],
+		Keys:      count,
+		WallNs:    float64(watch.wall.Nanoseconds()) / operations,
+		CPUNs:     float64(watch.cpu.Nanoseconds()) / operations,
+		PeakBytes: most,
 	})
 	if err != nil {
 		return err

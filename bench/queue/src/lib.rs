@@ -1,9 +1,9 @@
 //! The contestants of `cargo xtask bench queue` that are written in Rust: what they have in common.
 //!
 //! A contestant is a program that is called with the name of a case and a number of keys. It plays the case some times,
-//! each time with a new queue, and prints one line of JSON: what one key took, as `wall_ns` and as `cpu_ns`, or why the
-//! case is `left_out`. Keys are made, and copied for the queue, before the clock runs. client-go's contestant is in
-//! `bench/peers/queue`, and does the same.
+//! each time with a new queue, and prints one line of JSON: what one key took, as `wall_ns` and as `cpu_ns`, and the most
+//! memory that the program ever had, its keys included, as `peak_bytes`; or why the case is `left_out`. Keys are made, and
+//! copied for the queue, before the clock runs. client-go's contestant is in `bench/peers/queue`, and does the same.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 pub mod case;
+pub mod memory;
 pub mod watch;
 
 pub use case::Case;
@@ -43,16 +44,20 @@ impl Task {
     }
 
     /// What the program prints.
-    #[must_use]
-    pub fn measured(self, watch: &Stopwatch) -> Value {
+    ///
+    /// # Errors
+    ///
+    /// Where there is no `/proc`.
+    pub fn measured(self, watch: &Stopwatch) -> Result<Value> {
         let operations = self.case.times(self.keys) * self.keys;
         let each = |time: Duration| time.as_nanos() as f64 / operations as f64;
-        json!({
+        Ok(json!({
             "case": self.case.name(),
             "keys": self.keys,
             "wall_ns": each(watch.wall()),
             "cpu_ns": each(watch.cpu()),
-        })
+            "peak_bytes": memory::peak()?,
+        }))
     }
 
     /// What the program prints of a case that its queue has no way to do.

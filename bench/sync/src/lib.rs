@@ -16,7 +16,8 @@ pub mod seen;
 pub mod reads;
 pub mod usage;
 
-// How it is asked for.
+// How it is asked for, and what it needs from the system.
+pub mod files;
 pub mod protocol;
 
 pub use protocol::Contestant;

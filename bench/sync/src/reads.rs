@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::usage::cpu_ns;
+
 /// How long each kind of read is repeated.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -56,47 +58,79 @@ pub struct ReadTimes {
     pub found: [usize; 3],
 }
 
-/// What was measured with many readers at once. Times are those of the wall, divided by the reads of all.
+/// What was measured with many readers at once. Times are those of the wall, and what the whole process used of the
+/// processor, divided by the reads of all.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReaderTimes {
     /// How many read.
     pub readers: usize,
     /// Nanoseconds to read an object.
     pub get_ns: f64,
+    /// The same, of the processor.
+    pub get_cpu_ns: f64,
     /// Nanoseconds to read those of one value.
     pub indexed_ns: f64,
+    /// The same, of the processor.
+    pub indexed_cpu_ns: f64,
     /// Nanoseconds to read those with a label.
     pub labelled_ns: f64,
+    /// The same, of the processor.
+    pub labelled_cpu_ns: f64,
     /// Nanoseconds to have all of them.
     pub snapshot_ns: f64,
+    /// The same, of the processor.
+    pub snapshot_cpu_ns: f64,
     /// What one pass over all that is hot has seen, of each kind: the same for all contestants.
     pub found: [usize; 4],
+}
+
+/// What a first pass saw, and the nanoseconds per read of all that followed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Timed {
+    found: usize,
+    wall_ns: f64,
+    cpu_ns: f64,
 }
 
 impl Reads {
     /// One reader, for a second each.
     #[must_use]
     pub fn measure(&self) -> ReadTimes {
-        let (got, get_ns) = timed(&spread(&self.keys, HOT_OBJECTS), &self.get, 1);
-        let (indexed, indexed_ns) = timed(&spread(&self.values, HOT_VALUES), &self.indexed, 1);
-        let (listed, list_ns) = timed(&[&()], &self.list, 1);
-        ReadTimes { get_ns, indexed_ns, list_ns, found: [got, indexed, listed] }
+        let get = timed(&spread(&self.keys, HOT_OBJECTS), &self.get, 1);
+        let indexed = timed(&spread(&self.values, HOT_VALUES), &self.indexed, 1);
+        let list = timed(&[&()], &self.list, 1);
+        ReadTimes {
+            get_ns: get.wall_ns,
+            indexed_ns: indexed.wall_ns,
+            list_ns: list.wall_ns,
+            found: [get.found, indexed.found, list.found],
+        }
     }
 
     /// So many readers at once, for a second each.
     #[must_use]
     pub fn measure_with(&self, readers: usize) -> ReaderTimes {
-        let (got, get_ns) = timed(&spread(&self.keys, HOT_OBJECTS), &self.get, readers);
-        let (indexed, indexed_ns) = timed(&spread(&self.values, HOT_VALUES), &self.indexed, readers);
-        let (labelled, labelled_ns) = timed(&spread(&self.labels, HOT_VALUES), &self.labelled, readers);
-        let (all, snapshot_ns) = timed(&[&()], &self.snapshot, readers);
-        let found = [got, indexed, labelled, all];
-        ReaderTimes { readers, get_ns, indexed_ns, labelled_ns, snapshot_ns, found }
+        let get = timed(&spread(&self.keys, HOT_OBJECTS), &self.get, readers);
+        let indexed = timed(&spread(&self.values, HOT_VALUES), &self.indexed, readers);
+        let labelled = timed(&spread(&self.labels, HOT_VALUES), &self.labelled, readers);
+        let snapshot = timed(&[&()], &self.snapshot, readers);
+        ReaderTimes {
+            readers,
+            get_ns: get.wall_ns,
+            get_cpu_ns: get.cpu_ns,
+            indexed_ns: indexed.wall_ns,
+            indexed_cpu_ns: indexed.cpu_ns,
+            labelled_ns: labelled.wall_ns,
+            labelled_cpu_ns: labelled.cpu_ns,
+            snapshot_ns: snapshot.wall_ns,
+            snapshot_cpu_ns: snapshot.cpu_ns,
+            found: [get.found, indexed.found, labelled.found, snapshot.found],
+        }
     }
 }
 
-/// What a first pass saw, and the nanoseconds per read of all that follow, by so many threads.
-fn timed<T: ?Sized + Sync>(items: &[&T], read: &Read<T>, readers: usize) -> (usize, f64) {
+/// Reads by so many threads, for a turn.
+fn timed<T: ?Sized + Sync>(items: &[&T], read: &Read<T>, readers: usize) -> Timed {
     let found = items.iter().map(|item| read(item)).sum();
     let (passes, together) = (AtomicUsize::new(0), Barrier::new(readers.max(1)));
     let reader = || {
@@ -110,13 +144,15 @@ fn timed<T: ?Sized + Sync>(items: &[&T], read: &Read<T>, readers: usize) -> (usi
         }
         start.elapsed()
     };
+    let cpu = cpu_ns();
     let took = std::thread::scope(|scope| {
         let others: Vec<_> = (1..readers).map(|_| scope.spawn(reader)).collect();
         let first = reader();
         others.into_iter().filter_map(|other| other.join().ok()).fold(first, Duration::max)
     });
-    let reads = passes.into_inner().max(1) * items.len().max(1);
-    (found, took.as_nanos() as f64 / reads as f64)
+    let cpu = (cpu_ns() - cpu) as f64;
+    let reads = (passes.into_inner().max(1) * items.len().max(1)) as f64;
+    Timed { found, wall_ns: took.as_nanos() as f64 / reads, cpu_ns: cpu / reads }
 }
 
 /// So many of the items, from everywhere.
@@ -141,7 +177,10 @@ mod tests {
     fn what_is_found_does_not_depend_on_how_many_read() {
         let read: Read<str> = Box::new(str::len);
         let (one, eight) = (timed(&["a", "bc"], &read, 1), timed(&["a", "bc"], &read, 8));
-        assert_eq!((one.0, eight.0), (3, 3));
-        assert!(one.1 > 0.0 && eight.1 > 0.0);
+        assert_eq!((one.found, eight.found), (3, 3));
+        assert!(one.wall_ns > 0.0 && eight.wall_ns > 0.0);
+        // Eight threads get no more of the processors than there are.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        assert!(eight.cpu_ns > 0.0 && eight.cpu_ns <= eight.wall_ns * (processors + 1.0), "{eight:?}");
     }
 }

@@ -33,8 +33,7 @@ impl Usage {
     /// Where there is no `/proc`.
     pub fn since(start: Instant) -> Result<Self> {
         let wall_ns = start.elapsed().as_nanos();
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        let cpu_ns = i128::from(cpu.tv_sec) * 1_000_000_000 + i128::from(cpu.tv_nsec);
+        let cpu_ns = cpu_ns();
         let status = std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
         let memory = |name| memory(&status, name).with_context(|| format!("/proc/self/status has no {name}"));
         Ok(Self {
@@ -45,6 +44,13 @@ impl Usage {
             ..Self::default()
         })
     }
+}
+
+/// The processor's time of all threads of this process, the kernel's work for them included.
+#[must_use]
+pub fn cpu_ns() -> i128 {
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    i128::from(cpu.tv_sec) * 1_000_000_000 + i128::from(cpu.tv_nsec)
 }
 
 /// A line of a process's status, in bytes.

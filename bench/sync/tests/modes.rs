@@ -1,24 +1,47 @@
-//! Every mode of the contestants that are written in Rust, played with few objects on the embedded server.
+//! Every mode of the contestants, played with few objects on the embedded server: client-go's, too, where there is Go.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 use kube_informer_apiserver::Server;
 use kube_informer_bench_sync::stamps::now;
 use kube_informer_testbed::http::Endpoint;
-use kube_informer_testbed::load;
+use kube_informer_testbed::{load, skip};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-const CONTESTANTS: [&str; 2] =
+const IN_RUST: [&str; 2] =
     [env!("CARGO_BIN_EXE_bench-sync-kube-informer"), env!("CARGO_BIN_EXE_bench-sync-kube-runtime")];
+/// Built once, by the first test that comes.
+const IN_GO: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/bench-sync-client-go");
 const WRITER: &str = env!("CARGO_BIN_EXE_bench-sync-writer");
 const PROXY: &str = env!("CARGO_BIN_EXE_bench-sync-proxy");
 const SERVER: &str = env!("CARGO_BIN_EXE_bench-sync-server");
 
 const OBJECTS: u64 = 50;
+
+/// Those that there are: client-go's is left out where there is no Go, which a test by itself tells.
+fn contestants() -> &'static [&'static str] {
+    static ALL: OnceLock<Vec<&str>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = IN_RUST.to_vec();
+        all.extend(has_go().then(|| {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers");
+            let built = Command::new("go").args(["build", "-o", IN_GO, "."]).current_dir(folder).status();
+            assert!(built.is_ok_and(|status| status.success()), "go build has failed");
+            IN_GO
+        }));
+        all
+    })
+}
+
+fn has_go() -> bool {
+    let version = Command::new("go").arg("version").output();
+    version.is_ok_and(|output| output.status.success())
+}
 
 /// A program that is told what to do. Dropped, it is killed.
 struct Program {
@@ -92,10 +115,44 @@ fn writer(kubeconfig: &Path) -> Result<Program> {
 }
 
 #[test]
+fn client_go_takes_part() {
+    if !has_go() {
+        skip::skip_missing("client_go_takes_part", "Go 1.26", "https://go.dev/doc/install");
+        return;
+    }
+    assert!(contestants().contains(&IN_GO));
+}
+
+#[test]
+fn what_was_used_is_told_after_every_command() -> Result<()> {
+    let (_runtime, _server, kubeconfig) = pods("usage.kubeconfig")?;
+    let mut writer = writer(&kubeconfig)?;
+    for contestant in contestants() {
+        let mut running = Program::start(contestant, &["typed"], &kubeconfig)?;
+        let mut used = vec![running.said()?, running.told("free")?, running.told("whole")?];
+        let written = writer.told("change 10")?["written"].as_u64().context("nothing written")?;
+        used.push(running.told(&format!("await {written}"))?);
+        used.push(running.told("usage")?);
+        assert_eq!(used.last().map(|usage| &usage["updates"]), Some(&Value::from(written)), "{contestant}");
+        for usage in used {
+            assert_eq!(usage["objects"], OBJECTS, "{contestant}");
+            for number in ["wall_ns", "cpu_ns", "rss_bytes", "peak_bytes"] {
+                assert!(usage[number].as_u64() > Some(0), "{contestant}: {number}: {usage}");
+            }
+        }
+        running.end()?;
+        let mut idle = Program::start(contestant, &["idle"], &kubeconfig)?;
+        assert_eq!(idle.said()?["objects"], 0, "{contestant}");
+        idle.end()?;
+    }
+    writer.end()
+}
+
+#[test]
 fn the_age_of_every_update_is_told() -> Result<()> {
     let (_runtime, _server, kubeconfig) = pods("latency.kubeconfig")?;
     let mut writer = writer(&kubeconfig)?;
-    for contestant in CONTESTANTS {
+    for contestant in contestants() {
         let mut running = Program::start(contestant, &["typed"], &kubeconfig)?;
         assert_eq!(running.said()?["objects"], OBJECTS, "{contestant}");
         running.told(&format!("since {}", now()))?;
@@ -116,7 +173,7 @@ fn the_age_of_every_update_is_told() -> Result<()> {
 fn after_a_410_what_was_changed_meanwhile_is_seen_and_not_before() -> Result<()> {
     let (_runtime, _server, kubeconfig) = pods("relist.kubeconfig")?;
     let mut writer = writer(&kubeconfig)?;
-    for contestant in CONTESTANTS {
+    for contestant in contestants() {
         let of_proxy = kubeconfig.with_file_name("relist-proxy.kubeconfig");
         let [from, to] = [&kubeconfig, &of_proxy].map(|path| path.to_str().unwrap_or_default());
         let mut proxy = Program::start(PROXY, &[from, to], &kubeconfig)?;
@@ -141,13 +198,15 @@ fn after_a_410_what_was_changed_meanwhile_is_seen_and_not_before() -> Result<()>
 fn all_read_the_same_with_one_reader_and_with_many() -> Result<()> {
     let (_runtime, _server, kubeconfig) = pods("readers.kubeconfig")?;
     let mut found = Vec::new();
-    for contestant in CONTESTANTS {
+    for contestant in contestants() {
         let mut running = Program::start(contestant, &["typed"], &kubeconfig)?;
         running.said()?;
         for readers in [1, 3] {
             let times = running.told(&format!("readers {readers}"))?;
-            for kind in ["get_ns", "indexed_ns", "labelled_ns", "snapshot_ns"] {
-                assert!(times[kind].as_f64() > Some(0.0), "{contestant}: {kind}: {times}");
+            for kind in ["get", "indexed", "labelled", "snapshot"] {
+                for time in [format!("{kind}_ns"), format!("{kind}_cpu_ns")] {
+                    assert!(times[&time].as_f64() > Some(0.0), "{contestant}: {time}: {times}");
+                }
             }
             found.push(times["found"].clone());
         }
@@ -164,7 +223,7 @@ fn the_server_makes_and_deletes_until_it_has_what_is_wanted() -> Result<()> {
     let kubeconfig = Path::new(env!("CARGO_TARGET_TMPDIR")).join("server.kubeconfig");
     let mut server = Program::start(SERVER, &[kubeconfig.to_str().context("not UTF-8")?], &kubeconfig)?;
     assert_eq!(server.told("5")?, 5);
-    for contestant in CONTESTANTS {
+    for contestant in contestants() {
         let mut running = Program::start(contestant, &["dynamic"], &kubeconfig)?;
         assert_eq!(running.said()?["objects"], 5);
         for wanted in [OBJECTS, 5] {

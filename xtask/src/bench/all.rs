@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: everything that is compared, in one run on one control plane.
 //!
-//! What one benchmark has found is written before the next begins. One that fails does not keep the others from running;
-//! the run fails at its end, and says which did.
+//! What one benchmark has found is written before the next begins. One that fails does not keep the others from running,
+//! and a contestant that fails does not keep the others of its benchmark; the run fails at its end, and says which did.
 
 use std::path::PathBuf;
 
@@ -16,9 +16,13 @@ use super::{burst, fan_out, growth, latency, micro, queue, readers, relist, sync
 /// How much of it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
-    /// Fewer objects and one round: ten minutes on two quiet processors, once everything is compiled
+    /// Fewer objects and one round: ten minutes on two quiet processors, once everything is compiled; bench/RESULTS.md and
+    /// its plots stay as they are
     #[arg(long)]
     quick: bool,
+    /// Write bench/RESULTS.md and its plots although it is quick
+    #[arg(long, conflicts_with = "no_results")]
+    results: bool,
     /// How many pods, and how many custom resources [default: 20000, or 2000 where it is to be quick]
     #[arg(long)]
     pods: Option<usize>,
@@ -63,7 +67,7 @@ struct Plan {
 /// Runs all of it.
 pub(super) async fn run(options: &Options) -> Result<()> {
     let plan = Plan::of(options);
-    let mut run = Run { reports: Reports::begin(&options.output), failed: Vec::new() };
+    let mut run = Run { reports: Reports::begin(&options.output()), failed: Vec::new() };
     let root = run.reports.root().to_owned();
     let ground = Ground::prepare(&root, &plan.sync.ground, &sync::WARM).await?;
     run.add("sync", sync::measure(&ground, &plan.sync).await);
@@ -98,10 +102,19 @@ impl Run {
     }
 
     fn end(self) -> Result<()> {
+        self.reports.end()?;
         if self.failed.is_empty() {
             return Ok(());
         }
         bail!("failed, as said above: {}", self.failed.join(", "))
+    }
+}
+
+impl Options {
+    /// Small figures do not stand where people look for large ones, unless that is asked for.
+    fn output(&self) -> Output {
+        let output = self.output.clone();
+        if self.quick && !self.results { output.without_results() } else { output }
     }
 }
 
@@ -158,18 +171,33 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::{Failed, Figures};
     use super::*;
+    use clap::Parser;
+
+    /// As they are typed.
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn typed(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Ok(Typed::try_parse_from([&["bench"], arguments].concat())?.options)
+    }
+
+    #[test]
+    fn a_quick_run_leaves_the_document_as_it_is_unless_it_is_told_otherwise() {
+        let has_results = |arguments: &[&str]| typed(arguments).unwrap().output().has_results();
+        assert!(has_results(&[]) && has_results(&["--pods", "50"]));
+        assert!(!has_results(&["--quick"]) && !has_results(&["--no-results"]));
+        assert!(has_results(&["--quick", "--results"]));
+        assert!(typed(&["--quick", "--results", "--no-results"]).is_err());
+    }
 
     #[test]
     fn a_quick_run_is_smaller_unless_it_is_told_otherwise() {
-        let mut options = Options {
-            quick: true,
-            pods: None,
-            rounds: None,
-            micro: false,
-            on: None,
-            output: Output::default(),
-        };
+        let mut options = typed(&["--quick"]).unwrap();
         let plan = Plan::of(&options);
         assert_eq!((plan.sync.ground.pods, plan.relist.rounds, plan.queue.keys.len()), (2_000, 1, 1));
         options.pods = Some(50);
@@ -179,16 +207,26 @@ mod tests {
         assert_eq!((plan.readers.rounds, plan.growth.sizes.last()), (3, Some(&200_000)));
     }
 
+    fn report(failed: Failed) -> Report {
+        let mut figures = Figures::of("rain");
+        figures.add("ours", "drops", "1", 7.0);
+        let (tables, medians, plots) = ("| x |".to_owned(), String::new(), Vec::new());
+        Report { section: None, tables, medians, plots, figures: figures.into_all(), failed }
+    }
+
     #[test]
     fn what_fails_is_named_at_the_end_and_keeps_nothing_from_running() {
         let output = Output::default();
         let mut run = Run { reports: Reports::begin(&output), failed: Vec::new() };
         run.add("a", Err(anyhow::anyhow!("it rains")));
-        let tables = "| x |".to_owned();
-        let report =
-            Report { section: None, tables, medians: String::new(), plots: Vec::new(), figures: Vec::new() };
-        run.add("b", Ok(report));
-        let error = run.end().unwrap_err().to_string();
-        assert!(error.contains('a') && !error.contains("b,"), "{error}");
+        run.add("b", Ok(report(Failed::default())));
+        let mut failed = Failed::default();
+        assert_eq!(failed.caught("ours, round 1", Ok(7)), Some(7));
+        assert_eq!(failed.caught("theirs, round 1", Err::<i32, _>(anyhow::anyhow!("it snows"))), None);
+        run.add("c", Ok(report(failed)));
+        assert_eq!(run.reports.figures().len(), 2);
+        run.add("d", Ok(Report { figures: Vec::new(), ..report(Failed::default()) }));
+        assert_eq!(run.failed, ["a", "c", "d"]);
+        assert_eq!(run.end().unwrap_err().to_string(), "failed, as said above: a, c, d");
     }
 }

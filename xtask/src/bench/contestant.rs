@@ -18,6 +18,8 @@ pub(super) enum Contestant {
     Ours,
     /// The same with ten handlers.
     OursTenHandlers,
+    /// The same with a closure for a handler, which may block, and has a thread for that.
+    OursClosures,
     /// The same with one handler, and all views kept.
     OursAllViews,
     /// No informer: what the server sends of pods is read and dropped, over our connection.
@@ -28,7 +30,9 @@ pub(super) enum Contestant {
     KubeRuntimeDynamic,
     /// Our informer over the same.
     OursDynamic,
-    /// The same, and it is read; not one of those that take turns.
+    /// No informer: the same as [`Bytes`](Self::Bytes) of custom resources, in JSON.
+    BytesDynamic,
+    /// Our informer over custom resources, and it is read; not one of those that take turns.
     OursDynamicReads,
     /// The programs without an informer.
     ClientGoIdle,
@@ -55,16 +59,18 @@ pub(super) enum Task {
 
 impl Contestant {
     /// All of them, in the order of their turns: those that are compared stand side by side.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::ClientGo,
         Self::KubeRuntime,
         Self::Ours,
         Self::OursTenHandlers,
+        Self::OursClosures,
         Self::OursAllViews,
         Self::Bytes,
         Self::ClientGoDynamic,
         Self::KubeRuntimeDynamic,
         Self::OursDynamic,
+        Self::BytesDynamic,
         Self::ClientGoIdle,
         Self::KubeRuntimeIdle,
         Self::OursIdle,
@@ -84,11 +90,13 @@ impl Contestant {
             Self::KubeRuntime => "kube-runtime, typed",
             Self::Ours => "kube-informer",
             Self::OursTenHandlers => "kube-informer, ten handlers",
+            Self::OursClosures => "kube-informer, a closure, which may block",
             Self::OursAllViews => "kube-informer, all views kept",
             Self::Bytes => "what is sent, read and dropped",
             Self::ClientGoDynamic => "client-go, dynamic",
             Self::KubeRuntimeDynamic => "kube-runtime, `DynamicObject`",
             Self::OursDynamic => "kube-informer, custom resources",
+            Self::BytesDynamic => "what is sent of custom resources, read and dropped",
             Self::OursDynamicReads => "kube-informer, custom resources, read",
             Self::ClientGoIdle => "client-go, idle",
             Self::KubeRuntimeIdle => "kube-runtime, idle",
@@ -106,10 +114,12 @@ impl Contestant {
     pub(super) fn task(self) -> Task {
         match self {
             Self::ClientGo | Self::KubeRuntime | Self::Ours => Task::Everything,
-            Self::OursTenHandlers => Task::Follow,
+            Self::OursTenHandlers | Self::OursClosures => Task::Follow,
             Self::Bytes => Task::Read,
             Self::OursAllViews | Self::OursDynamicReads => Task::BeRead,
-            Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic => Task::SyncCustomResources,
+            Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic | Self::BytesDynamic => {
+                Task::SyncCustomResources
+            }
             Self::ClientGoIdle | Self::KubeRuntimeIdle | Self::OursIdle => Task::Idle,
         }
     }
@@ -118,9 +128,11 @@ impl Contestant {
         match self {
             Self::ClientGo | Self::KubeRuntime | Self::Ours => &["typed"],
             Self::OursTenHandlers => &["typed", "--handlers", "10"],
+            Self::OursClosures => &["typed", "--closures"],
             Self::OursAllViews => &["typed", "--all-views"],
             Self::Bytes => &["bytes"],
             Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic => &["dynamic"],
+            Self::BytesDynamic => &["bytes-dynamic"],
             Self::OursDynamicReads => &["dynamic", "--reads"],
             Self::ClientGoIdle | Self::KubeRuntimeIdle | Self::OursIdle => &["idle"],
         }
@@ -165,9 +177,11 @@ impl Programs {
             C::KubeRuntime | C::KubeRuntimeDynamic | C::KubeRuntimeIdle => &self.kube_runtime,
             C::Ours
             | C::OursTenHandlers
+            | C::OursClosures
             | C::OursAllViews
             | C::Bytes
             | C::OursDynamic
+            | C::BytesDynamic
             | C::OursDynamicReads
             | C::OursIdle => &self.ours,
         }

@@ -16,7 +16,7 @@ use tokio::process::Command;
 
 use super::contestant::Programs;
 use super::embedded::Embedded;
-use super::report::{Figures, Output, Report};
+use super::report::{Failed, Figures, Output, Report};
 use super::results::Section;
 use super::running::Running;
 
@@ -71,7 +71,7 @@ pub(super) async fn measure(root: &Path, programs: &Programs, options: &Options)
     ensure!(options.clients.iter().all(|clients| *clients > 0), "nobody to tell");
     let package = ["--release", "--package", "kube-informer-bench-fan-out", "--bins"];
     let feed = super::build(root, &package, "bench-fan-out-server")?;
-    let mut figures = Figures::of(SECTION.name);
+    let (mut figures, mut failed) = (Figures::of(SECTION.name), Failed::default());
     let server = Embedded::start(programs).await?;
     let endpoint = Endpoint::new(Access::read(server.kubeconfig()).await?)?;
     for round in 0..options.rounds {
@@ -80,10 +80,11 @@ pub(super) async fn measure(root: &Path, programs: &Programs, options: &Options)
                 eprintln!("==> fan-out, round {} of {}: {way}, {clients} clients", round + 1, options.rounds);
                 let namespace = format!("{way}-{clients}-{round}");
                 let changed = Changed::make(&endpoint, namespace).await?;
-                let values =
-                    turn(&feed, server.kubeconfig(), way, *clients, options.changes, changed).await?;
-                for ((what, unit), value) in WHAT.into_iter().zip(values) {
-                    figures.add(&name(way, *clients), what, unit, value);
+                let values = turn(&feed, server.kubeconfig(), way, *clients, options.changes, changed).await;
+                let name = name(way, *clients);
+                let values = failed.caught(&format!("{name}, round {}", round + 1), values);
+                for ((what, unit), value) in WHAT.into_iter().zip(values.into_iter().flatten()) {
+                    figures.add(&name, what, unit, value);
                 }
             }
         }
@@ -91,7 +92,7 @@ pub(super) async fn measure(root: &Path, programs: &Programs, options: &Options)
     server.end().await?;
     let tables = tables(&figures, options);
     let (section, medians, plots) = (Some(&SECTION), String::new(), Vec::new());
-    Ok(Report { section, tables, medians, plots, figures: figures.into_all() })
+    Ok(Report { section, tables, medians, plots, figures: figures.into_all(), failed })
 }
 
 async fn turn(

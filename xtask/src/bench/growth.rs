@@ -11,7 +11,7 @@ use clap::Args;
 use super::contestant::{Contestant, Programs};
 use super::embedded::Embedded;
 use super::plot::{Axis, Line, Plot};
-use super::report::{Figures, Output, Report};
+use super::report::{Failed, Figures, Output, Report};
 use super::results::Section;
 use super::rounds::ratio;
 
@@ -34,22 +34,36 @@ pub(super) const SECTION: Section = Section {
     about: "\
 More and more custom resources on the embedded server. At each number our informer syncs them and is read: one by key, those
 of a value of an index, all; metadata is looked at. What an object costs is a ratio to what it costs in the first line: where
-the cost is linear, it stays the same.",
+the cost is linear, it stays the same. Memory is what the process has more than one without an informer; its *peak* is the most
+until it was in sync.",
 };
 
 /// What an object may cost of what it costs at the first size. Caches of the processor are not linear.
 const TARGET: f64 = 1.5;
 
-/// What is measured: in the answer of a contestant, in tables, and whether it is about all objects, or about one.
-const COLUMNS: [(&str, &str, bool); 5] = [
-    ("", "CPU to sync, per object", true),
-    ("", "memory kept, per object", true),
-    ("get_ns", "read of one object", false),
-    ("indexed_ns", "read by an index, per object", true),
-    ("list_ns", "read of all, per object", true),
+/// What is measured.
+struct Column {
+    what: &'static str,
+    /// Whether it is about all objects, or about one.
+    is_of_all: bool,
+    /// Its line in the plot: the wall and the peak have the colours of what they are seen beside.
+    colour: usize,
+    dashed: bool,
+}
+
+const fn column(what: &'static str, is_of_all: bool, colour: usize, dashed: bool) -> Column {
+    Column { what, is_of_all, colour, dashed }
+}
+
+const COLUMNS: [Column; 7] = [
+    column("CPU to sync, per object", true, 0, false),
+    column("wall time to sync, per object", true, 0, true),
+    column("memory kept, per object", true, 1, false),
+    column("peak memory, per object", true, 1, true),
+    column("read of one object", false, 2, false),
+    column("read by an index, per object", true, 3, false),
+    column("read of all, per object", true, 4, false),
 ];
-const CPU: &str = COLUMNS[0].1;
-const MEMORY: &str = COLUMNS[1].1;
 
 /// Measures at every size.
 pub(super) async fn measure(programs: &Programs, options: &Options) -> Result<Report> {
@@ -58,24 +72,29 @@ pub(super) async fn measure(programs: &Programs, options: &Options) -> Result<Re
         options.sizes.is_sorted() && options.sizes.iter().all(|size| *size > 0),
         "sizes that do not grow"
     );
-    let mut figures = Figures::of(SECTION.name);
+    let (mut figures, mut failed) = (Figures::of(SECTION.name), Failed::default());
     let mut server = Embedded::start(programs).await?;
     for size in &options.sizes {
         eprintln!("==> growth: {size} custom resources");
         server.holds(*size).await?;
-        for _ in 0..options.rounds {
-            turn(&server, *size, &mut figures).await?;
+        for round in 0..options.rounds {
+            let values = turn(&server, *size).await;
+            let values = failed.caught(&format!("{}, round {}", name(*size), round + 1), values);
+            for (column, (unit, value)) in COLUMNS.iter().zip(values.unwrap_or_default()) {
+                let each = if column.is_of_all { 1.0 / *size as f64 } else { 1.0 };
+                figures.add(&name(*size), column.what, unit, value * each);
+            }
         }
     }
     server.end().await?;
     let (section, medians) = (Some(&SECTION), String::new());
     let tables = format!("Medians of {} rounds.\n\n{}", options.rounds, table(&figures, &options.sizes));
     let plots = vec![("growth.svg", plot(&figures, &options.sizes).svg())];
-    Ok(Report { section, tables, medians, plots, figures: figures.into_all() })
+    Ok(Report { section, tables, medians, plots, figures: figures.into_all(), failed })
 }
 
-/// What one size costs, per object where it is about all of them.
-async fn turn(server: &Embedded<'_>, size: usize, figures: &mut Figures) -> Result<()> {
+/// What one size costs, column by column, with its unit.
+async fn turn(server: &Embedded<'_>, size: usize) -> Result<Vec<(&'static str, f64)>> {
     let mut idle = server.contestant(Contestant::OursIdle)?;
     let empty = idle.synced().await?.rss;
     idle.end().await?;
@@ -85,14 +104,16 @@ async fn turn(server: &Embedded<'_>, size: usize, figures: &mut Figures) -> Resu
     let kept = running.rested().await?.rss - empty;
     let times = running.told("reads").await?;
     running.end().await?;
-    let (of, each) = (name(size), 1.0 / size as f64);
-    figures.add(&of, CPU, "s", synced.cpu * each);
-    figures.add(&of, MEMORY, "B", kept * each);
-    for (field, what, is_of_all) in COLUMNS.iter().skip(2) {
-        let nanos = times[field].as_f64().with_context(|| format!("no {field} in {times}"))?;
-        figures.add(&of, what, "ns", if *is_of_all { nanos * each } else { nanos });
-    }
-    Ok(())
+    let nanos = |field: &str| times[field].as_f64().with_context(|| format!("no {field} in {times}"));
+    Ok(vec![
+        ("s", synced.cpu),
+        ("s", synced.wall),
+        ("B", kept),
+        ("B", synced.peak - empty),
+        ("ns", nanos("get_ns")?),
+        ("ns", nanos("indexed_ns")?),
+        ("ns", nanos("list_ns")?),
+    ])
 }
 
 fn name(size: usize) -> String {
@@ -105,11 +126,11 @@ fn relative(figures: &Figures, sizes: &[usize], size: usize, what: &str) -> Opti
 }
 
 fn table(figures: &Figures, sizes: &[usize]) -> String {
-    let heads = COLUMNS.map(|(_, head, _)| head).join(" | ");
+    let heads = COLUMNS.map(|column| column.what).join(" | ");
     let mut table =
         format!("| objects | {heads} | target | |\n|---|{}---|---|\n", "---|".repeat(COLUMNS.len()));
     for size in sizes {
-        let ratios = COLUMNS.map(|(_, what, _)| relative(figures, sizes, *size, what));
+        let ratios = COLUMNS.map(|column| relative(figures, sizes, *size, column.what));
         let met = ratios.iter().all(|ratio| ratio.is_some_and(|ratio| ratio <= TARGET));
         let shown = ratios.map(|found| found.map_or("–".to_owned(), ratio)).join(" | ");
         let verdict = if met { "met" } else { "missed" };
@@ -119,14 +140,14 @@ fn table(figures: &Figures, sizes: &[usize]) -> String {
 }
 
 fn plot(figures: &Figures, sizes: &[usize]) -> Plot {
-    let line = |(colour, (_, what, _)): (usize, &(&str, &str, bool))| {
+    let line = |Column { what, colour, dashed, .. }: &Column| {
         let points =
             sizes.iter().filter_map(|size| Some((*size as f64, relative(figures, sizes, *size, what)?)));
         // The legend is narrow.
         let name = what.trim_end_matches(", per object").to_owned();
-        Line { name, colour, dashed: false, points: points.collect() }
+        Line { name, colour: *colour, dashed: *dashed, points: points.collect() }
     };
-    let lines: Vec<Line> = COLUMNS.iter().enumerate().map(line).collect();
+    let lines: Vec<Line> = COLUMNS.iter().map(line).collect();
     let values: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)).collect();
     Plot {
         title: "What an object costs where there are more of them".to_owned(),
@@ -143,8 +164,8 @@ mod tests {
     fn grown(factors: &[(usize, f64)]) -> Figures {
         let mut figures = Figures::of("growth");
         for (size, factor) in factors {
-            for (_, what, _) in COLUMNS {
-                figures.add(&name(*size), what, "ns", *factor);
+            for column in COLUMNS {
+                figures.add(&name(*size), column.what, "ns", *factor);
             }
         }
         figures
@@ -158,9 +179,9 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "| 2000 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | ≤ 1.5 | met |",
-                "| 20000 | 1.2 | 1.2 | 1.2 | 1.2 | 1.2 | ≤ 1.5 | met |",
-                "| 200000 | 1.6 | 1.6 | 1.6 | 1.6 | 1.6 | ≤ 1.5 | missed |",
+                "| 2000 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | ≤ 1.5 | met |",
+                "| 20000 | 1.2 | 1.2 | 1.2 | 1.2 | 1.2 | 1.2 | 1.2 | ≤ 1.5 | met |",
+                "| 200000 | 1.6 | 1.6 | 1.6 | 1.6 | 1.6 | 1.6 | 1.6 | ≤ 1.5 | missed |",
             ]
         );
     }
@@ -170,5 +191,10 @@ mod tests {
         let plot = plot(&grown(&[(2_000, 1.0), (20_000, 1.2)]), &[2_000, 20_000]);
         assert_eq!(plot.lines.len(), COLUMNS.len());
         assert!(plot.lines.iter().all(|line| line.points == [(2_000.0, 1.0), (20_000.0, 1.2)]));
+        let looks = |line: &Line| (line.colour, line.dashed);
+        let others = |at: usize| plot.lines.iter().skip(at + 1);
+        for (at, line) in plot.lines.iter().enumerate() {
+            assert!(others(at).all(|other| looks(other) != looks(line)), "{} looks like another", line.name);
+        }
     }
 }

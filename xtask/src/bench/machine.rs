@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -60,14 +60,15 @@ impl Machine {
         )
     }
 
-    /// For a program.
-    pub(super) fn json(&self) -> Value {
+    /// For a program, with how long the run took.
+    pub(super) fn json(&self, took: Duration) -> Value {
         let Self { date, command, processor, processors, memory_gb, kernel, versions, load } = self;
         let versions: serde_json::Map<String, Value> =
             versions.iter().map(|(name, version)| ((*name).to_owned(), json!(version))).collect();
         json!({
             "date": date, "command": command, "processor": processor, "processors": processors,
             "memory_gb": memory_gb, "kernel": kernel, "versions": versions, "load": load,
+            "seconds": took.as_secs_f64(),
         })
     }
 }
@@ -192,6 +193,7 @@ mod tests {
         let machine = Machine::look(&crate::root());
         assert!(machine.processors > 0 && machine.memory_gb > 0, "{machine:?}");
         assert!(!machine.text().contains("unknown") || cfg!(not(target_os = "linux")), "{}", machine.text());
-        assert_eq!(machine.json()["versions"]["kube-runtime"].as_str().map(str::is_empty), Some(false));
+        let json = machine.json(Duration::ZERO);
+        assert_eq!(json["versions"]["kube-runtime"].as_str().map(str::is_empty), Some(false));
     }
 }

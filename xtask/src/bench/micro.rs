@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use super::report::{Figure, Report};
+use super::report::{Failed, Figure, Report};
 
 mod compile;
 mod counts;
@@ -50,7 +50,8 @@ pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
     }
     let figures = measured.iter().flat_map(figures).collect();
     // People put these tables into the document, with words between them.
-    Ok(Report { section: None, tables, medians: String::new(), plots: Vec::new(), figures })
+    let (medians, plots, failed) = (String::new(), Vec::new(), Failed::default());
+    Ok(Report { section: None, tables, medians, plots, figures, failed })
 }
 
 /// One case, for who reads a file.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
 
-use super::report::{Figure, Output, Report};
+use super::report::{Failed, Figure, Output, Report};
 use super::results::Section;
 use super::rounds::Rounds;
 
@@ -36,7 +36,8 @@ pub(super) const SECTION: Section = Section {
     about: "\
 The work queue beside client-go's typed rate-limiting queue and kube-runtime's scheduler. Each case is a process by itself,
 with as many threads as there are processors, and begins with a new queue. Ratios are ours to theirs, of the time and of what
-the processor did: less is better. Where keys wait for their time, the processor alone is asked.",
+the processor did: less is better. Where keys wait for their time, the processor alone is asked. Memory is the most that the
+program ever had, its keys included; with few keys that is the program itself, and is left out.",
 };
 
 /// Who takes part.
@@ -68,13 +69,16 @@ const CASES: [Case; 7] = [
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Time {
+enum What {
+    /// Nanoseconds per key.
     Wall,
     Cpu,
+    /// Bytes, at most.
+    Peak,
 }
 
-/// Of whom, at which case, with how many keys. Values are nanoseconds per key.
-type Measured = Rounds<(Contestant, &'static str, usize, Time)>;
+/// Of whom, at which case, with how many keys.
+type Measured = Rounds<(Contestant, &'static str, usize, What)>;
 
 impl Contestant {
     const ALL: [Self; 3] = [Self::ClientGo, Self::KubeRuntime, Self::Ours];
@@ -85,6 +89,10 @@ impl Contestant {
             Self::KubeRuntime => "bench-queue-kube-runtime",
             Self::Ours => "bench-queue-kube-informer",
         }
+    }
+
+    fn name(self) -> &'static str {
+        self.program().trim_start_matches("bench-queue-")
     }
 }
 
@@ -98,7 +106,7 @@ const OFTENER: u32 = 5;
 pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
     ensure!(options.rounds > 0 && options.keys.iter().all(|keys| *keys > 0), "nothing to measure");
     let folder = build(root)?;
-    let mut measured = Measured::default();
+    let (mut measured, mut failed) = (Measured::default(), Failed::default());
     for round in 0..options.rounds * OFTENER {
         for keys in &options.keys {
             if round >= options.rounds && *keys > FEW {
@@ -108,11 +116,14 @@ pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
                 eprintln!("==> round {}: {}, {keys} keys", round + 1, case.name);
                 for at in 0..Contestant::ALL.len() {
                     let contestant = Contestant::ALL[(at + round as usize) % Contestant::ALL.len()];
-                    let answer = play(&folder, contestant, case, *keys)
-                        .with_context(|| format!("{} {} {keys}", contestant.program(), case.name))?;
-                    eprintln!("    {contestant:?}: {answer}");
-                    for (time, value) in times(&answer)? {
-                        measured.add((contestant, case.name, *keys, time), value);
+                    let values = play(&folder, contestant, case, *keys).and_then(|answer| {
+                        eprintln!("    {contestant:?}: {answer}");
+                        values(&answer)
+                    });
+                    let turn = format!("{}, {}, {keys} keys", contestant.name(), case.name);
+                    let values = failed.caught(&format!("{turn}, round {}", round + 1), values);
+                    for (what, value) in values.unwrap_or_default() {
+                        measured.add((contestant, case.name, *keys, what), value);
                     }
                 }
             }
@@ -120,7 +131,7 @@ pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
     }
     let (tables, medians) = (table::section(&measured, options), table::medians(&measured, &options.keys));
     let figures = figures(&measured, &options.keys);
-    Ok(Report { section: Some(&SECTION), tables, medians, plots: Vec::new(), figures })
+    Ok(Report { section: Some(&SECTION), tables, medians, plots: Vec::new(), figures, failed })
 }
 
 /// Every value, for who reads a file.
@@ -129,11 +140,15 @@ fn figures(measured: &Measured, sizes: &[usize]) -> Vec<Figure> {
     for case in &CASES {
         for keys in sizes {
             for contestant in Contestant::ALL {
-                for (time, word) in [(Time::Wall, "wall"), (Time::Cpu, "CPU")] {
-                    let rounds = measured.values(&(contestant, case.name, *keys, time)).to_vec();
-                    let of = contestant.program().trim_start_matches("bench-queue-").to_owned();
-                    let what = format!("{}, {keys} keys, {word} per key", case.name);
-                    let figure = Figure { bench: SECTION.name, of, what, unit: "ns", rounds };
+                for (what, words, unit) in [
+                    (What::Wall, "wall per key", "ns"),
+                    (What::Cpu, "CPU per key", "ns"),
+                    (What::Peak, "peak memory", "B"),
+                ] {
+                    let rounds = measured.values(&(contestant, case.name, *keys, what)).to_vec();
+                    let of = contestant.name().to_owned();
+                    let what = format!("{}, {keys} keys, {words}", case.name);
+                    let figure = Figure { bench: SECTION.name, of, what, unit, rounds };
                     figures.extend((!figure.rounds.is_empty()).then_some(figure));
                 }
             }
@@ -168,12 +183,16 @@ fn play(folder: &Path, contestant: Contestant, case: &Case, keys: usize) -> Resu
 }
 
 /// What a contestant says that it took: nothing, where it left the case out.
-fn times(answer: &Value) -> Result<Vec<(Time, f64)>> {
+fn values(answer: &Value) -> Result<Vec<(What, f64)>> {
     if answer["left_out"].is_string() {
         return Ok(Vec::new());
     }
     let number = |name: &str| answer[name].as_f64().with_context(|| format!("no {name} in {answer}"));
-    Ok(vec![(Time::Wall, number("wall_ns")?), (Time::Cpu, number("cpu_ns")?)])
+    Ok(vec![
+        (What::Wall, number("wall_ns")?),
+        (What::Cpu, number("cpu_ns")?),
+        (What::Peak, number("peak_bytes")?),
+    ])
 }
 
 #[cfg(test)]
@@ -184,8 +203,8 @@ mod tests {
     #[test]
     fn only_what_was_measured_is_a_figure() {
         let mut measured = Measured::default();
-        measured.add((Contestant::Ours, "steady", 10, Time::Cpu), 2.5);
-        measured.add((Contestant::Ours, "steady", 10, Time::Cpu), 3.5);
+        measured.add((Contestant::Ours, "steady", 10, What::Cpu), 2.5);
+        measured.add((Contestant::Ours, "steady", 10, What::Cpu), 3.5);
         let figures = figures(&measured, &[10, 20]);
         let [figure] = &figures[..] else { panic!("{figures:?}") };
         assert_eq!((&figure.of[..], &figure.rounds[..]), ("kube-informer", &[2.5, 3.5][..]));
@@ -193,10 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_was_left_out_has_no_times() {
-        let answer = json!({ "case": "steady", "keys": 1000, "wall_ns": 2.5, "cpu_ns": 3 });
-        assert_eq!(times(&answer).unwrap(), [(Time::Wall, 2.5), (Time::Cpu, 3.0)]);
-        assert_eq!(times(&json!({ "left_out": "it cannot" })).unwrap(), []);
-        assert!(times(&json!({ "wall_ns": 1 })).is_err());
+    fn a_case_that_was_left_out_has_no_values() {
+        let answer =
+            json!({ "case": "steady", "keys": 1000, "wall_ns": 2.5, "cpu_ns": 3, "peak_bytes": 4096 });
+        let expected = [(What::Wall, 2.5), (What::Cpu, 3.0), (What::Peak, 4096.0)];
+        assert_eq!(values(&answer).unwrap(), expected);
+        assert_eq!(values(&json!({ "left_out": "it cannot" })).unwrap(), []);
+        assert!(values(&json!({ "wall_ns": 1, "cpu_ns": 1 })).is_err());
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::contestant::Contestant;
 use super::ground::{Ground, Turns};
-use super::report::{Figures, Report};
+use super::report::{Failed, Figures, Report};
 use super::results::Section;
 use super::rounds::ratio;
 use super::running::Running;
@@ -28,7 +28,7 @@ used until it had nothing more to do. *Memory* is what it had at most meanwhile,
 given every object again, and cannot tell which of them have changed. Ratios are ours to theirs: less is better.",
 };
 
-/// How many of the objects are changed meanwhile, of a hundred.
+/// How many of the objects are changed meanwhile, of a hundred; but one at least, so that the end can be seen.
 const CHANGED: [usize; 2] = [0, 1];
 
 /// What is measured of each.
@@ -36,17 +36,20 @@ const WHAT: [(&str, &str); 3] = [("wall", "s"), ("CPU", "s"), ("memory", "B")];
 
 pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> {
     ensure!(options.rounds > 0, "nothing to measure");
-    let mut figures = Figures::of(SECTION.name);
+    let (mut figures, mut failed) = (Figures::of(SECTION.name), Failed::default());
     let mut writer = ground.writer()?;
     for round in 0..options.rounds {
         for at in 0..Contestant::TYPED.len() {
             let contestant = Contestant::TYPED[(at + round as usize) % Contestant::TYPED.len()];
             let name = contestant.name();
             eprintln!("==> relist, round {} of {}: {name}", round + 1, options.rounds);
-            let turn = turn(ground, contestant, &mut writer).await.with_context(|| name.to_owned())?;
-            for (percent, values) in CHANGED.iter().zip(turn) {
+            let turn = turn(ground, contestant, &mut writer).await;
+            let turn = failed.caught(&format!("{name}, round {}", round + 1), turn);
+            for (percent, values) in CHANGED.iter().zip(turn.unwrap_or_default()) {
                 for ((what, unit), value) in WHAT.into_iter().zip(values) {
-                    figures.add(name, &figure(what, *percent), unit, value);
+                    if let Some(value) = value {
+                        figures.add(name, &figure(what, *percent), unit, value);
+                    }
                 }
             }
         }
@@ -54,7 +57,7 @@ pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> 
     writer.end().await.context("the writer")?;
     let tables = tables(&figures, options.rounds, ground.objects);
     let (section, medians, plots) = (Some(&SECTION), medians(&figures), Vec::new());
-    Ok(Report { section, tables, medians, plots, figures: figures.into_all() })
+    Ok(Report { section, tables, medians, plots, figures: figures.into_all(), failed })
 }
 
 /// Every share in turn, with one process.
@@ -62,7 +65,7 @@ async fn turn(
     ground: &Ground,
     contestant: Contestant,
     writer: &mut Running,
-) -> Result<Vec<[f64; WHAT.len()]>> {
+) -> Result<Vec<[Option<f64>; WHAT.len()]>> {
     let kubeconfig = ground.programs.folder().join("bench-sync-proxy.kubeconfig");
     let mut proxy = proxy(ground, &kubeconfig).await.context("the proxy")?;
     let mut running = ground.programs.start(contestant, &kubeconfig)?;
@@ -91,18 +94,18 @@ async fn proxy(ground: &Ground, kubeconfig: &Path) -> Result<Running> {
     Ok(proxy)
 }
 
-/// Wall, CPU and memory of one of them, with so many objects changed meanwhile.
+/// Wall, CPU and memory of one of them, with so many objects changed meanwhile; no memory where the kernel keeps its peak.
 async fn relist(
     running: &mut Running,
     proxy: &mut Running,
     writer: &mut Running,
     changed: usize,
-) -> Result<[f64; WHAT.len()]> {
+) -> Result<[Option<f64>; WHAT.len()]> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     running.told(&format!("since {now}")).await?;
     proxy.told("deaf").await.context("the proxy")?;
     writer.told(&format!("change {changed}")).await.context("the writer")?;
-    running.forget_peak()?;
+    let knows_peak = running.forget_peak()?;
     let before = running.rested().await?;
     ensure!(before.fresh == 0, "it saw {} changes before it was told to list again", before.fresh);
     let start = Instant::now();
@@ -112,11 +115,17 @@ async fn relist(
     let wall = start.elapsed().as_secs_f64();
     ensure!(seen.fresh >= changed as u64, "it saw {} of {changed} changes", seen.fresh);
     let after = running.rested().await?;
-    Ok([wall, after.cpu - before.cpu, (after.peak - before.rss).max(0.0)])
+    let memory = knows_peak.then_some((after.peak - before.rss).max(0.0));
+    Ok([Some(wall), Some(after.cpu - before.cpu), memory])
 }
 
 fn figure(what: &str, percent: usize) -> String {
-    format!("{what}, {percent} % changed")
+    format!("{what}, {} changed", changed(percent))
+}
+
+/// How many of the objects are.
+fn changed(percent: usize) -> String {
+    if percent == 0 { "one".to_owned() } else { format!("{percent} %") }
 }
 
 fn tables(figures: &Figures, rounds: u32, objects: usize) -> String {
@@ -131,8 +140,8 @@ fn tables(figures: &Figures, rounds: u32, objects: usize) -> String {
                 let found = figures.ratio(ours, other, &figure(what, percent));
                 found.filter(|found| found.is_finite()).map_or("–".to_owned(), ratio)
             };
-            let changed = if percent == 0 { "one".to_owned() } else { format!("{percent} %") };
-            let _ = writeln!(text, "| {changed} | {what} | {} | {} |", cell(client_go), cell(kube_runtime));
+            let (first, second) = (cell(client_go), cell(kube_runtime));
+            let _ = writeln!(text, "| {} | {what} | {first} | {second} |", changed(percent));
         }
     }
     text
@@ -140,7 +149,7 @@ fn tables(figures: &Figures, rounds: u32, objects: usize) -> String {
 
 /// As they are. Not for documents: they are of one machine.
 fn medians(figures: &Figures) -> String {
-    let mut text = "| | changed, % | wall, s | CPU, s | memory, MB |\n|---|---|---|---|---|\n".to_owned();
+    let mut text = "| | changed | wall, s | CPU, s | memory, MB |\n|---|---|---|---|---|\n".to_owned();
     for name in Contestant::TYPED.map(Contestant::name) {
         for percent in CHANGED {
             let cells = WHAT.map(|(what, unit)| {
@@ -148,7 +157,7 @@ fn medians(figures: &Figures) -> String {
                 let found = figures.median(name, &figure(what, percent));
                 found.map_or("–".to_owned(), |found| format!("{:.2}", found / scale))
             });
-            let _ = writeln!(text, "| {name} | {percent} | {} |", cells.join(" | "));
+            let _ = writeln!(text, "| {name} | {} | {} |", changed(percent), cells.join(" | "));
         }
     }
     text
@@ -164,11 +173,11 @@ mod tests {
         for (name, value) in
             [("kube-informer", 1.0), ("client-go, typed", 4.0), ("kube-runtime, typed", 10.0)]
         {
-            figures.add(name, "CPU, 0 % changed", "s", value);
+            figures.add(name, "CPU, one changed", "s", value);
         }
         let table = tables(&figures, 1, 50);
         assert!(table.contains("| one | CPU | 0.25 | 0.10 |"), "{table}");
         assert!(table.contains("| 1 % | wall | – | – |"), "{table}");
-        assert!(medians(&figures).contains("| kube-informer | 0 | – | 1.00 | – |"));
+        assert!(medians(&figures).contains("| kube-informer | one | – | 1.00 | – |"));
     }
 }

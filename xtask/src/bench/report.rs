@@ -1,8 +1,9 @@
 //! What a benchmark has found: for the document, for a file, for who sits there.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -21,6 +22,17 @@ pub(crate) struct Output {
     json: Option<PathBuf>,
 }
 
+impl Output {
+    /// The same, and the document stays as it is.
+    pub(super) fn without_results(self) -> Self {
+        Self { no_results: true, ..self }
+    }
+
+    pub(super) fn has_results(&self) -> bool {
+        !self.no_results
+    }
+}
+
 /// What one benchmark has found.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -33,6 +45,35 @@ pub(super) struct Report {
     /// Files of `bench/plots`, by their names.
     pub(super) plots: Vec<(&'static str, String)>,
     pub(super) figures: Vec<Figure>,
+    pub(super) failed: Failed,
+}
+
+/// Turns that failed. They keep nobody else from being measured; the run fails at its end.
+#[derive(Debug, Default)]
+pub(super) struct Failed {
+    turns: Vec<String>,
+}
+
+impl Failed {
+    /// What a turn has found; nothing where it failed, which is told and kept.
+    pub(super) fn caught<T>(&mut self, turn: &str, found: Result<T>) -> Option<T> {
+        match found {
+            Ok(found) => Some(found),
+            Err(error) => {
+                eprintln!("FAILED: {turn}: {error:#}");
+                self.turns.push(turn.to_owned());
+                None
+            }
+        }
+    }
+
+    /// For the document: nothing where nothing failed.
+    fn text(&self) -> String {
+        if self.turns.is_empty() {
+            return String::new();
+        }
+        format!("Not measured, because it failed: {}.\n\n", self.turns.join("; "))
+    }
 }
 
 /// One thing that was measured, in every round.
@@ -99,6 +140,7 @@ pub(super) struct Reports {
     root: PathBuf,
     output: Output,
     machine: Machine,
+    began: Instant,
     figures: Vec<Value>,
 }
 
@@ -106,25 +148,38 @@ impl Reports {
     /// Nothing yet. The machine is looked at now, before it has anything to do.
     pub(super) fn begin(output: &Output) -> Self {
         let root = crate::root();
-        Self { machine: Machine::look(&root), root, output: output.clone(), figures: Vec::new() }
+        let (machine, began) = (Machine::look(&root), Instant::now());
+        Self { root, output: output.clone(), machine, began, figures: Vec::new() }
     }
 
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// One benchmark is over: what it has found is written at once, whatever becomes of those that follow.
+    #[cfg(test)]
+    pub(super) fn figures(&self) -> &[Value] {
+        &self.figures
+    }
+
+    /// One benchmark is over: what it has found is written at once, whatever becomes of those that follow. It is an error
+    /// where some of its turns failed; where none was measured, nothing is written.
     pub(super) fn add(&mut self, report: Report) -> Result<()> {
-        let Report { section, tables, medians, plots, figures } = report;
+        ensure!(!report.figures.is_empty(), "nothing was measured");
+        self.write(&report)?;
+        let turns = report.failed.turns;
+        if !turns.is_empty() {
+            bail!("failed, and everything else is measured: {}", turns.join("; "));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, report: &Report) -> Result<()> {
+        let Report { section, tables, medians, plots, figures, failed } = report;
+        let tables = failed.text() + tables;
         println!("{medians}\n{tables}");
         self.figures.extend(figures.iter().map(Figure::json));
-        if let Some(file) = &self.output.json {
-            let document = json!({ "run": self.machine.json(), "figures": self.figures });
-            let text = serde_json::to_string_pretty(&document)?;
-            std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
-            eprintln!("written to {}", file.display());
-        }
-        let (Some(section), false) = (section, self.output.no_results) else { return Ok(()) };
+        self.write_json()?;
+        let (Some(section), true) = (section, self.output.has_results()) else { return Ok(()) };
         let folder = self.root.join("bench/plots");
         let mut shown = String::new();
         for (name, svg) in plots {
@@ -134,6 +189,24 @@ impl Reports {
             shown += &format!("\n![{}](plots/{name})\n", name.trim_end_matches(".svg").replace('-', " "));
         }
         results::write(&self.root, section, &format!("{}\n\n{tables}{shown}", self.machine.text()))
+    }
+
+    /// The run is over: how long it took is told, and is in the file.
+    pub(super) fn end(&self) -> Result<()> {
+        eprintln!("the run took {:.1} minutes", self.began.elapsed().as_secs_f64() / 60.0);
+        self.write_json()
+    }
+
+    fn write_json(&self) -> Result<()> {
+        let Some(file) = &self.output.json else { return Ok(()) };
+        let text = serde_json::to_string_pretty(&self.json(self.began.elapsed()))?;
+        std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
+        eprintln!("written to {}", file.display());
+        Ok(())
+    }
+
+    fn json(&self, took: Duration) -> Value {
+        json!({ "run": self.machine.json(took), "figures": self.figures })
     }
 }
 
@@ -149,6 +222,20 @@ impl Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_the_run_took_is_in_the_file() {
+        let reports = Reports::begin(&Output::default());
+        assert_eq!(reports.json(Duration::from_millis(90_500))["run"]["seconds"], 90.5);
+    }
+
+    #[test]
+    fn the_document_says_what_failed() {
+        let mut failed = Failed::default();
+        assert_eq!(failed.text(), "");
+        failed.caught("client-go, round 2", Err::<(), _>(anyhow::anyhow!("it rains")));
+        assert_eq!(failed.text(), "Not measured, because it failed: client-go, round 2.\n\n");
+    }
 
     #[test]
     fn a_figure_has_the_values_of_all_rounds() {

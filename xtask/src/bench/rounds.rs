@@ -19,6 +19,11 @@ impl<W: Eq + Hash> Rounds<W> {
         self.values.iter()
     }
 
+    /// Drops what is so.
+    pub(super) fn forget(&mut self, is_so: impl Fn(&W) -> bool) {
+        self.values.retain(|what, _| !is_so(what));
+    }
+
     /// All values of the rounds.
     pub(super) fn values(&self, what: &W) -> &[f64] {
         self.values.get(what).map_or(&[], Vec::as_slice)

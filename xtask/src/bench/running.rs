@@ -91,11 +91,14 @@ impl Running {
         Ok(before)
     }
 
-    /// From now on its peak is what it has at most from now on.
-    pub(super) fn forget_peak(&self) -> Result<()> {
+    /// From now on its peak is what it has at most from now on. Not every kernel can do that: whether this one did.
+    pub(super) fn forget_peak(&self) -> Result<bool> {
         let process = self.child.id().context("it has ended")?;
-        std::fs::write(format!("/proc/{process}/clear_refs"), "5")
-            .context("the kernel does not forget its peak")
+        let forgotten = std::fs::write(format!("/proc/{process}/clear_refs"), "5");
+        if let Err(error) = &forgotten {
+            eprintln!("left out: its peak, which the kernel does not forget: {error}");
+        }
+        Ok(forgotten.is_ok())
     }
 
     /// Ends it.

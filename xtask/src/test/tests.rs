@@ -121,6 +121,16 @@ async fn bad_formatting_fails_and_the_other_steps_are_named_as_left_out() {
 }
 
 #[tokio::test]
+async fn the_benchmarks_are_left_out_unless_everything_is_asked_for() {
+    let sample = Sample::new("bench");
+    let mut run = sample.run();
+    run.step(Step::Bench).await.unwrap();
+    let text = run.report.render();
+    assert!(text.contains("\n  bench: compiles a lot; only with --full\n"), "{text}");
+    assert_eq!(text.lines().last(), Some("0 passed, 0 failed, 1 skipped"), "{text}");
+}
+
+#[tokio::test]
 async fn a_step_that_cannot_even_start_fails() {
     let sample = Sample::new("gone");
     let mut run = sample.run();

@@ -6,6 +6,7 @@
 
 use anyhow::{Context, Result, bail};
 use futures_util::StreamExt as _;
+use kube_informer_bench_sync::files::allow_sockets;
 use kube_informer_bench_sync::protocol::answer;
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -20,6 +21,7 @@ async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, count, replicas] = &arguments[..] else { bail!("usage: URL COUNT REPLICAS") };
     let count: usize = count.parse().context("not a number of clients")?;
+    allow_sockets(count)?;
     let last = format!("→{replicas}\"");
     let mut readers = JoinSet::new();
     for _ in 0..count {

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use kube_informer::connect::Source;
 use kube_informer::factory::Factory;
 use kube_informer::informer::Scope;
+use kube_informer_bench_sync::files::allow_sockets;
 use kube_informer_bench_sync::protocol::answer;
 use kube_informer_bench_sync::usage::Usage;
 use kube_informer_feed::deployments::{DeploymentController, Reported};
@@ -31,6 +32,7 @@ fn main() -> Result<()> {
     };
     ensure!(matches!(&way[..], "hub" | "controller"), "{way:?} is neither hub nor controller");
     let clients = clients.parse().context("not a number of clients")?;
+    allow_sockets(clients)?;
     // As many workers as $TOKIO_WORKER_THREADS says.
     let runtime = tokio::runtime::Runtime::new()?;
     let server =

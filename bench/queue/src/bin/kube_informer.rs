@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
     let task = Task::from_arguments()?;
     // Not on the main thread, but where workers run.
     let watch = tokio::spawn(play(task)).await?;
-    println!("{}", task.measured(&watch));
+    println!("{}", task.measured(&watch)?);
     Ok(())
 }
 

@@ -27,7 +27,7 @@ async fn main() -> Result<()> {
     };
     let line = match left_out {
         Some(why) => task.left_out(why),
-        None => task.measured(&tokio::spawn(play(task)).await?),
+        None => task.measured(&tokio::spawn(play(task)).await?)?,
     };
     println!("{line}");
     Ok(())

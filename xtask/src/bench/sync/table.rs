@@ -158,16 +158,25 @@ fn own(measured: &Measured, pods: usize) -> String {
     line("kept per custom resource by client-go", shown(kept(C::ClientGoDynamic, C::ClientGoIdle)), "–", "");
     let other = kept(C::KubeRuntimeDynamic, C::KubeRuntimeIdle);
     line("kept per custom resource by kube-runtime", shown(other), "–", "");
-    let bare = |what| measured.ratio(C::Bytes, C::Ours, what).map_or("–".to_owned(), ratio);
+    let bare = |one, ours, what| measured.ratio(one, ours, what).map_or("–".to_owned(), ratio);
     let bytes = "what HTTP, TLS and the kernel do without an informer, of ours:";
-    line(&format!("{bytes} sync, CPU"), bare(What::SyncCpu), "–", "");
-    line(&format!("{bytes} update, CPU"), bare(What::UpdateMetadata), "–", "");
+    line(&format!("{bytes} sync, CPU"), bare(C::Bytes, C::Ours, What::SyncCpu), "–", "");
+    line(&format!("{bytes} update, CPU"), bare(C::Bytes, C::Ours, What::UpdateMetadata), "–", "");
+    let custom = bare(C::BytesDynamic, C::OursDynamic, What::SyncCpu);
+    line(&format!("{bytes} custom resources, sync, CPU"), custom, "–", "");
     let ten_shown = ten.map_or("–".to_owned(), ratio);
     line(
         "update: CPU with ten handlers, of that with one",
         ten_shown,
         "≤ 1.1",
         verdict(ten, Some(TEN_HANDLERS)),
+    );
+    let closure = measured.ratio(C::OursClosures, C::Ours, What::UpdateMetadata);
+    line(
+        "update: CPU with a closure, which may block, of that with a handler",
+        closure.map_or("–".to_owned(), ratio),
+        "–",
+        "",
     );
     table
 }
@@ -334,6 +343,21 @@ mod tests {
         assert_eq!(row(&table, "| kept per pod |"), "| kept per pod | 0.49 KB | ≤ 1 KB | met |");
         let ten = "| update: CPU with ten handlers, of that with one | 1.2 | ≤ 1.1 | missed |";
         assert_eq!(row(&table, "| update: CPU with ten"), ten);
+    }
+
+    #[test]
+    fn closures_and_bare_bytes_are_ratios_to_ours() {
+        let mut measured = Measured::default();
+        measured.add(C::Ours, What::UpdateMetadata, 1.0);
+        measured.add(C::OursClosures, What::UpdateMetadata, 1.3);
+        measured.add(C::OursDynamic, What::SyncCpu, 2.0);
+        measured.add(C::BytesDynamic, What::SyncCpu, 1.0);
+        let table = own(&measured, 50);
+        let closure = "| update: CPU with a closure, which may block, of that with a handler | 1.3 | – |  |";
+        assert_eq!(row(&table, "| update: CPU with a closure"), closure);
+        let bare = "| what HTTP, TLS and the kernel do without an informer, of ours:";
+        let begin = format!("{bare} custom resources, sync, CPU |");
+        assert_eq!(row(&table, &begin), format!("{begin} 0.50 | – |  |"));
     }
 
     #[test]
