@@ -32,6 +32,9 @@ mod watch;
 // `wait`, and how it ends.
 mod wait;
 
+// What each command logs.
+mod logging;
+
 // What shells, manuals and kubectl make of it.
 mod completion;
 mod man;
