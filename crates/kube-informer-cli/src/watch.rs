@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 
 use crate::cluster::{ClusterArgs, SelectArgs};
 use crate::condition::Condition;
+use crate::existence::Asker;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Closed, Lines, Output, Page};
 use crate::progress::Progress;
@@ -145,7 +146,7 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
     let readings = Reading::begin(&cluster, targets, depth)?;
     let marks = if args.output_watch_events { Marks::Words } else { Marks::Signs };
     let mut view = View::new(args.output.clone(), marks, !args.no_headers, Style::stdout(args.color));
-    let doubts = args.select.selects().then(|| Doubts::new(cluster.factory.clone()));
+    let doubts = args.select.selects().then(|| Doubts::new(Asker::new(&cluster)));
     let (pulse, style) = (Pulse::new(&readings), Style::stderr(args.color));
     let mut watch = Watch { readings, pulse, lines, style, doubts };
 

@@ -32,7 +32,8 @@ mod watch;
 // `wait`, and how it ends.
 mod wait;
 
-// What each command logs.
+// What both ask the server, and what each command logs.
+mod doubts;
 mod logging;
 
 // What shells, manuals and kubectl make of it.

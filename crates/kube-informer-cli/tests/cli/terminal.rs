@@ -152,7 +152,11 @@ async fn a_terminal_that_is_closed_ends_it_as_ctrl_c_does() -> Result<()> {
 async fn a_long_reading_shows_how_far_it_is_and_leaves_nothing_behind() -> Result<()> {
     let place = Place::embedded().await?;
     place.config_map("one", json!({})).await?;
-    for command in ["get cm one -o name", "watch cm -l app=test -o name"] {
+    for command in [
+        "get cm one -o name",
+        "watch cm -l app=test -o name",
+        "wait cm -l app=test --for create --timeout 100s",
+    ] {
         let stalled = place.server().unwrap().faults().on(Match::any().path_contains("/configmaps")).stall();
         let mut terminal = start(place.command(command));
         let seen = blocking(|| terminal.shows("reading configmaps: 0 objects"));
@@ -176,8 +180,10 @@ async fn objects_count_as_they_come() -> Result<()> {
     }
     let listed = Match::any().path_contains("/configmaps");
     let _stalled = place.server().unwrap().faults().on(listed).stall_after_events(2);
-    let mut terminal = start(place.command("get cm"));
-    blocking(|| terminal.shows("reading configmaps: 2 objects"));
+    for command in ["get cm", "wait cm --all --for delete --timeout 100s"] {
+        let mut terminal = start(place.command(command));
+        blocking(|| terminal.shows("reading configmaps: 2 objects"));
+    }
     Ok(())
 }
 
@@ -185,15 +191,17 @@ async fn objects_count_as_they_come() -> Result<()> {
 async fn how_far_it_is_stands_in_one_row_and_is_gone_after_ctrl_c() -> Result<()> {
     let place = Place::embedded().await?;
     let _stalled = place.server().unwrap().faults().on(Match::any().path_contains("/configmaps")).stall();
-    let mut terminal = start_sized(place.command("get cm"), 20);
-    blocking(|| terminal.shows("reading configmaps:"));
-    terminal.signal("-INT");
-    let seen = blocking(|| {
-        assert_eq!(terminal.code(), Some(130));
-        terminal.screen()
-    });
-    assert!(seen.split("\r\x1b[K").all(|row| row.chars().count() < 20), "{seen:?}");
-    assert!(seen.ends_with("\r\x1b[K"), "{seen:?}");
+    for command in ["get cm", "wait cm --all --for delete --timeout 100s"] {
+        let mut terminal = start_sized(place.command(command), 20);
+        blocking(|| terminal.shows("reading configmaps:"));
+        terminal.signal("-INT");
+        let seen = blocking(|| {
+            assert_eq!(terminal.code(), Some(130));
+            terminal.screen()
+        });
+        assert!(seen.split("\r\x1b[K").all(|row| row.chars().count() < 20), "{seen:?}");
+        assert!(seen.ends_with("\r\x1b[K"), "{seen:?}");
+    }
     Ok(())
 }
 

@@ -2,10 +2,9 @@
 
 use anyhow::Result;
 use kube_informer_apiserver::faults::{Answer, Match, Request};
-use kube_informer_testbed::eventually::eventually;
 use serde_json::{Value, json};
 
-use crate::harness::{Place, SOON, blocking, on_both};
+use crate::harness::{Place, blocking, on_both};
 use crate::running::{Running, run, text};
 
 on_both! {
@@ -338,38 +337,6 @@ async fn it_ends_when_its_reader_is_gone_though_nothing_changes(place: Place) ->
         }
         watch.close_stdout();
         assert_eq!(blocking(|| watch.code()), Some(0), "{form}");
-    }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deletion_is_not_lost_and_nothing_stands_still_where_nobody_says_whether_it_is_one() -> Result<()> {
-    let place = Place::embedded().await?;
-    for name in ["one", "two"] {
-        place.config_map(name, json!({})).await?;
-    }
-    let faults = place.server().unwrap().faults();
-    let question = || Match::any().path_contains("/configmaps").field_selector("metadata.name=one");
-    for fault in ["stalled", "unavailable"] {
-        let fault = match fault {
-            "stalled" => faults.on(question()).stall(),
-            _ => faults.on(question()).answer(Answer::unavailable()),
-        };
-        let mut watch = place.start("watch cm -l app=test -o name --until delete");
-        blocking(|| watch.line("two"));
-        place.delete(&place.path("configmaps/one")).await?;
-        assert_eq!(blocking(|| watch.line("")), "- configmap/one\n");
-        // What changes meanwhile is told.
-        place.merge(&place.path("configmaps/two"), &json!({ "data": { "f": format!("{fault:?}") } })).await?;
-        assert_eq!(blocking(|| watch.line("")), "~ configmap/two\n");
-        eventually("it is asked", SOON, async || (fault.applied() > 0).then_some(())).await;
-        assert!(watch.child.try_wait()?.is_none(), "nobody has said that it is gone");
-        // As soon as somebody answers, it is known.
-        faults.heal();
-        assert_eq!(blocking(|| watch.code()), Some(0));
-        let said = blocking(|| watch.said());
-        assert_eq!(said, format!("ConfigMap {}/one: delete is met\n", place.namespace));
-        place.config_map("one", json!({})).await?;
     }
     Ok(())
 }
