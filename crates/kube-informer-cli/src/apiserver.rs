@@ -1,4 +1,7 @@
 //! `kube-informer apiserver`: the embedded server alone.
+//!
+//! The first Ctrl-C or SIGTERM lets open requests end, for some seconds; the second does not wait for them. Both end it
+//! with 130.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -105,6 +108,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         }
     }
     interrupt.wait().await;
-    server.shutdown().await;
+    tokio::select! {
+        () = server.shutdown() => {}
+        () = interrupt.wait() => {}
+    }
     Ok(Ended::Interrupted)
 }

@@ -304,16 +304,50 @@ fn labels(text: &str) -> Result<String, String> {
     Ok(selector.to_string())
 }
 
-/// `a=b,c!=d`. Which fields there are, only the server knows.
+/// `a=b,c!=d`, with `\\`, `\,` and `\=` in values. Which fields there are, only the server knows.
 fn fields(text: &str) -> Result<String, String> {
-    let wrong = |term: &str| format!("{term:?} is no selector of a field: write FIELD=VALUE or FIELD!=VALUE");
-    for term in text.split(',').filter(|term| !term.is_empty()) {
-        let field = term.split('=').next().unwrap_or_default().trim_end_matches('!').trim();
-        if field.is_empty() || !term.contains('=') {
-            return Err(wrong(term));
+    for term in terms(text).into_iter().filter(|term| !term.is_empty()) {
+        let Some((field, value)) = term.split_once('=') else { return Err(no_term(term)) };
+        let is_negated = field.ends_with('!');
+        if field.trim_end_matches('!').trim().is_empty() {
+            return Err(no_term(term));
         }
+        let value = if is_negated { value } else { value.strip_prefix('=').unwrap_or(value) };
+        check_value(term, value)?;
     }
     Ok(text.to_owned())
+}
+
+fn no_term(term: &str) -> String {
+    format!("{term:?} is no selector of a field: write FIELD=VALUE or FIELD!=VALUE")
+}
+
+/// What stands between commas that are none of a value.
+fn terms(text: &str) -> Vec<&str> {
+    let mut is_escaped = false;
+    let ends = |c: char| {
+        let ends = c == ',' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        ends
+    };
+    text.split(ends).collect()
+}
+
+/// Whether a value is escaped as servers have it.
+fn check_value(term: &str, value: &str) -> Result<(), String> {
+    let mut rest = value.chars();
+    while let Some(c) = rest.next() {
+        let fits = match c {
+            '\\' => matches!(rest.next(), Some('\\' | ',' | '=')),
+            c => c != '=',
+        };
+        if !fits {
+            return Err(format!(
+                r"{term:?} has a value that is not escaped: \, comma and = are \\, \, and \= in it"
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -342,10 +376,30 @@ mod tests {
 
     #[test]
     fn selectors_of_fields_have_a_field_and_a_value() {
-        for right in ["status.phase=Running", "a==b", "a!=b,c=d", "metadata.name=", ""] {
+        for right in [
+            "status.phase=Running",
+            "a==b",
+            "a!=b,c=d",
+            "metadata.name=",
+            "",
+            r"a=b\,c",
+            r"a=b\=c\\,d!=\,",
+            r"a=\\,b=c",
+        ] {
             assert!(fields(right).is_ok(), "{right}");
         }
-        for wrong in ["status.phase", "=b", "a=b,c", "!=b"] {
+        for wrong in [
+            "status.phase",
+            "=b",
+            "a=b,c",
+            "!=b",
+            r"a=b\\,c",
+            r"a=b\c",
+            r"a=b\",
+            "a=b=c",
+            r"a\,b",
+            r"a=b,c\,d",
+        ] {
             assert!(fields(wrong).is_err(), "{wrong}");
         }
     }

@@ -16,6 +16,7 @@ use crate::door::Door;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::Output;
 use crate::scope::ScopeArgs;
+use crate::style::{Style, Tone, When};
 use crate::vitals;
 
 /// Run a controller.
@@ -41,6 +42,9 @@ struct Deployments {
     /// Print every change, also those of the status, conditions and labels
     #[arg(long)]
     all: bool,
+    /// Colours: on terminals, unless NO_COLOR is set; or always, or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: When,
     #[command(flatten)]
     door: Door,
     #[command(flatten)]
@@ -83,12 +87,12 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let (mut output, mut prints) = (Output::start()?, true);
     output.lines().offer(intro);
 
-    let (lines, all) = (output.lines(), args.all);
+    let (lines, all, style) = (output.lines(), args.all, Style::stdout(args.color));
     let informer = controller.informer().clone();
     let controller = controller.begin_with(&publisher);
     let sink = move |reported: Reported| {
         if all || reported.is_tracked() {
-            lines.offer(line(&reported));
+            lines.offer_painted(line(&reported, style));
         }
         publisher.publish(reported.change, reported.old.as_ref(), reported.new.as_ref());
     };
@@ -143,11 +147,12 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     Ok(Ended::Interrupted)
 }
 
-/// `07:31:05Z ~ shop/web replicas 3→5 (kubectl)`.
-fn line(reported: &Reported) -> String {
+/// `07:31:05Z ~ Deployment shop/web replicas 3→5 (kubectl)`.
+fn line(reported: &Reported, style: Style) -> String {
     let change = &reported.change;
     let by = change.actor.as_ref().map(|actor| format!(" ({})", actor.manager)).unwrap_or_default();
-    format!("{} {change}{by}\n", change.time.strftime("%H:%M:%SZ"))
+    let line = format!("{} {change}{by}", change.time.strftime("%H:%M:%SZ"));
+    format!("{}\n", style.paint(Tone::of(change.what), &line))
 }
 
 #[cfg(test)]

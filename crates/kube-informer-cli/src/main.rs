@@ -50,6 +50,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
 use crate::interrupt::Ended;
 use crate::naming::Called;
@@ -62,8 +63,8 @@ use crate::usage::Usage;
 #[command(name = "kube-informer", version, long_version = naming::VERSION.as_str())]
 #[command(propagate_version = true)]
 struct Args {
-    /// Say more on stderr: -v what is odd, -vv what it does, -vvv what it asks and hears, -vvvv everything; RUST_LOG says it
-    /// in detail
+    /// Say more on stderr: -v what is odd, -vv what it does, -vvv what it asks and hears, -vvvv everything; without it,
+    /// RUST_LOG says it in detail
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]
@@ -126,7 +127,7 @@ fn main() -> ExitCode {
             None => error.exit(),
         },
     };
-    log_to_stderr(args.command.chattiness().saturating_add(args.verbose));
+    log_to_stderr(args.command.chattiness(), args.verbose);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::anyhow!("cannot start: {error}")),
@@ -211,8 +212,9 @@ fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-fn log_to_stderr(level: u8) {
-    let default = match level {
+/// So much more than a command logs by itself; where nobody asks for more, `RUST_LOG` counts.
+fn log_to_stderr(chattiness: u8, more: u8) {
+    let level = match chattiness.saturating_add(more) {
         0 => "error",
         // That something is wrong is said, and so is that it is over.
         1 => "warn,kube_informer::informer::health=info",
@@ -220,8 +222,10 @@ fn log_to_stderr(level: u8) {
         3 => "debug",
         _ => "trace",
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    let filter = match EnvFilter::try_from_default_env() {
+        Ok(filter) if more == 0 => filter,
+        _ => EnvFilter::new(level),
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(Style::stderr(When::Auto).has_colours())

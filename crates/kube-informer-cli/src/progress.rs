@@ -5,8 +5,9 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use kube_informer::informer::Informer;
+
 use crate::output::Lines;
-use crate::reading::Reading;
 use crate::style;
 
 /// What is over before is not shown.
@@ -33,20 +34,20 @@ impl Progress {
     }
 
     /// Says how far it is.
-    pub(crate) async fn show(&mut self, readings: &[Reading]) {
+    pub(crate) async fn show(&mut self, informers: impl Iterator<Item = &Informer>) {
         if !self.is_shown || self.began.elapsed() < MOMENT {
             return;
         }
         let (mut objects, mut bytes) = (0, 0);
         let mut waiting = Vec::new();
-        for reading in readings {
-            for informer in &reading.informers {
-                let stats = informer.stats();
-                objects += stats.received_objects;
-                bytes += stats.received_bytes;
-            }
-            if !reading.informers.iter().all(kube_informer::informer::Informer::is_synced) {
-                waiting.push(reading.resource().plural.as_str());
+        for informer in informers {
+            let stats = informer.stats();
+            objects += stats.received_objects;
+            bytes += stats.received_bytes;
+            let name = informer.resource().plural.as_str();
+            // One for each object that is named.
+            if !informer.is_synced() && !waiting.contains(&name) {
+                waiting.push(name);
             }
         }
         let seconds = self.began.elapsed().as_secs();

@@ -189,7 +189,7 @@ pub(crate) async fn synced(
             if let Some(deadline) = deadline.filter(|deadline| heard.elapsed() >= *deadline) {
                 return Err(too_late(informer, deadline));
             }
-            progress.show(readings).await;
+            progress.show(informers.iter().copied()).await;
         }
     }
     progress.clear().await;

@@ -14,8 +14,7 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use kube_informer::factory::Factory;
 use kube_informer::informer::{Cause, Informer, Scope, State, Why};
-use kube_informer_feed::hub::{Hub, TopicStatus};
-use kube_informer_feed::message::StatusState;
+use kube_informer_feed::hub::Hub;
 use kube_informer_feed::server::Server;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
@@ -48,9 +47,6 @@ pub(crate) struct Args {
 
 /// How long clients have to hear that it is over.
 const GOODBYE: Duration = Duration::from_secs(5);
-
-/// How often it is looked whether the hub has what its informers have.
-const LOOK: Duration = Duration::from_millis(10);
 
 fn kind(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
@@ -179,10 +175,7 @@ async fn everything_is_read(hub: Hub) -> anyhow::Result<usize> {
         objects += read.context("nobody looks whether everything is read")??;
     }
     // What the informers have, the hub is about to have.
-    let is_ready = |topic: &TopicStatus| topic.ready && topic.state == StatusState::Live;
-    while !hub.topics().iter().filter(|topic| topic.wanted).all(is_ready) {
-        tokio::time::sleep(LOOK).await;
-    }
+    hub.ready().await;
     Ok(objects)
 }
 

@@ -60,6 +60,11 @@ impl Format {
             _ if text.starts_with("custom-columns=") => {
                 Columns::parse(text.strip_prefix("custom-columns=").unwrap_or_default()).map(Self::Chosen)
             }
+            _ if text.starts_with("go-template") || text.starts_with("template") => Err(
+                "Go templates are not supported: use jsonpath=TEMPLATE or custom-columns=HEADER:PATH, such as \
+                 jsonpath={.metadata.name}"
+                    .to_owned(),
+            ),
             _ => Err("must be one of table, wide, json, yaml, name, diff, jsonpath=TEMPLATE, custom-columns=HEADER:PATH"
                 .to_owned()),
         }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
+use kube_informer_feed::change::What;
+
 use crate::output::visible::{Form, visible};
 
 /// When there are colours.
@@ -43,6 +45,17 @@ pub(crate) enum Tone {
     /// To be seen, and no change.
     Warning,
     None,
+}
+
+impl Tone {
+    /// That of a change.
+    pub(crate) fn of(what: What) -> Self {
+        match what {
+            What::Added => Self::Added,
+            What::Modified => Self::Changed,
+            What::Deleted => Self::Deleted,
+        }
+    }
 }
 
 /// Whether a terminal does more than to show letters: `TERM` says so.

@@ -4,17 +4,19 @@
 //!   it must not be (`--fail-on`), with which and why.
 //! - It hears of each change as it happens, and goes on after a lost connection, until its time is up; it says on stderr
 //!   that it does.
+//! - On a terminal it shows how far the first reading has come, until everything was seen.
 //! - What kind of time it was: see [`tracker`](self::tracker).
 //! - That an object is gone is believed where the server said so. Where objects were chosen by labels or fields, one that
 //!   does not fit any more looks the same: then it is asked for by its name.
 
 mod follow;
 mod tracker;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kube_informer::informer::{Cause, Informer, Scope, State, Why};
+use kube_informer::informer::{Cause, Informer, Scope, State};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 use serde_json::Value;
@@ -22,14 +24,17 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, ClusterArgs, SelectArgs};
 use crate::condition::Condition;
+use crate::existence::Asker;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{self, Lines, Output};
+use crate::progress::Progress;
 use crate::target::{Target, TargetArgs};
 use crate::time::duration;
 use crate::usage::Usage;
 
 use follow::{Message, Messages, Source};
 use tracker::{Id, Rules, Sight, Step, Tracker};
+use words::trouble;
 
 pub(crate) const ABOUT: &str = "\
 Wait until objects are as they should be.
@@ -77,8 +82,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
 /// What is longer is not different.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// Objects that are told of when the time is up.
-const TOLD: usize = 20;
+/// How often it is shown how far the first reading has come.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Wait until objects are as they should be.
 #[derive(Debug, clap::Args)]
@@ -164,12 +169,13 @@ async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> 
     let rules = Rules { any_condition, any_object: any, ..Rules::new(conditions, fail_on) };
     let mut wait = Wait {
         tracker: Tracker::new(rules),
-        messages: Messages::new(),
+        messages: Messages::new(Asker::new(&cluster)),
         informers: Vec::new(),
         first: 0,
         early: Some(Vec::new()),
         complete: BTreeSet::new(),
         troubles: BTreeMap::new(),
+        progress: Progress::new(lines.clone()),
         cluster,
         targets,
         selects,
@@ -196,6 +202,8 @@ struct Wait<'l> {
     complete: BTreeSet<usize>,
     /// What is wrong with sources, as it was said.
     troubles: BTreeMap<usize, Cause>,
+    /// How far the first reading has come.
+    progress: Progress,
     lines: &'l Lines,
 }
 
@@ -229,14 +237,21 @@ impl Wait<'_> {
 
     async fn run(&mut self, begin: Instant, timeout: Duration) -> anyhow::Result<End> {
         let limit = if timeout.is_zero() { self.cluster.patience } else { timeout };
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let message = match tokio::time::timeout_at(begin + limit, self.messages.next()).await {
-                // However much there is to hear, the time is up when it is.
-                Ok(message) if Instant::now() < begin + limit => message,
-                _ => {
-                    self.tell_early().await;
-                    return Ok(self.late(limit));
+            let message = tokio::select! {
+                message = self.messages.next() => Some(message),
+                () = tokio::time::sleep_until(begin + limit) => None,
+                _ = tick.tick(), if !self.is_complete() => {
+                    self.progress.show(self.informers.iter()).await;
+                    continue;
                 }
+            };
+            // However much there is to hear, the time is up when it is.
+            let Some(message) = message.filter(|_| Instant::now() < begin + limit) else {
+                self.tell_early().await;
+                return Ok(self.late(limit));
             };
             let steps = self.hear(message).await?;
             for step in steps {
@@ -327,7 +342,7 @@ impl Wait<'_> {
         if let Some(uid) = self.tracker.uid(id).map(str::to_owned)
             && let Some(resource) = self.resource(id)
         {
-            self.messages.confirm(&self.cluster, resource, id.clone(), uid);
+            self.messages.confirm(resource, id.clone(), uid);
         }
         Vec::new()
     }
@@ -360,6 +375,7 @@ impl Wait<'_> {
     }
 
     async fn tell_early(&mut self) {
+        self.progress.clear().await;
         let mut early = self.early.take().unwrap_or_default();
         let place = |id: &Id| {
             let names = self.targets.get(id.target).map(|target| &target.names[..]).unwrap_or_default();
@@ -376,6 +392,7 @@ impl Wait<'_> {
     async fn health(&mut self, source: &Source, state: &State) -> anyhow::Result<()> {
         let State::Stale { why, .. } = state else {
             if *state == State::Live && self.troubles.remove(&source.index).is_some() {
+                self.progress.clear().await;
                 let _ = self.lines.note(format!("{}: connected again\n", self.what(source))).await;
             }
             return Ok(());
@@ -400,87 +417,20 @@ impl Wait<'_> {
                 self.what(source),
                 trouble(why)
             );
+            self.progress.clear().await;
             let _ = self.lines.note(text).await;
         }
         Ok(())
     }
 
-    /// The time is up.
-    fn late(&self, limit: Duration) -> End {
-        let rules = self.tracker.rules();
-        let (count, open) = self.tracker.report();
-        let begin = match limit.is_zero() {
-            true => "not met".to_owned(),
-            false => format!("timed out after {limit:?}"),
-        };
-        let mut words = match (count, open.len()) {
-            _ if !self.is_complete() => {
-                format!("error: {begin} waiting for {rules}: what there is could not be read\n")
-            }
-            (0, _) => {
-                let place = self.cluster.describe_place();
-                let types: Vec<String> =
-                    self.targets.iter().map(|target| target.resource.to_string()).collect();
-                format!(
-                    "error: {begin} waiting for {rules}: there are no such {} {place}\n",
-                    types.join(", ")
-                )
-            }
-            (count, open) => {
-                format!("error: {begin} waiting for {rules}: {open} of {count} objects have not met it\n")
-            }
-        };
-        for (id, seen) in open.iter().take(TOLD) {
-            words.push_str(&format!("  {}: {seen}\n", self.full_name(id)));
-        }
-        if let Some(more) = open.len().checked_sub(TOLD).filter(|more| *more > 0) {
-            words.push_str(&format!("  … and {more} more\n"));
-        }
-        if let Some(cause) = self.troubles.values().next() {
-            words.push_str(&format!("  what was seen may be old; {}\n", cause.advice()));
-        }
-        End { ended: Ended::Late, words }
-    }
-
     fn resource(&self, id: &Id) -> Option<&Resource> {
         self.targets.get(id.target).map(|target| &target.resource)
-    }
-
-    /// `pod/web`, `deployment.apps/web`: as kubectl calls it.
-    fn name(&self, id: &Id) -> String {
-        let Some(resource) = self.resource(id) else { return id.name.clone() };
-        let kind = resource.kind.to_lowercase();
-        match resource.group.as_str() {
-            "" => format!("{kind}/{}", id.name),
-            group => format!("{kind}.{group}/{}", id.name),
-        }
-    }
-
-    /// With the namespace, where there are several.
-    fn full_name(&self, id: &Id) -> String {
-        let shows_namespace =
-            self.resource(id).is_some_and(|resource| self.cluster.shows_namespaces(resource));
-        let name = self.name(id);
-        if shows_namespace { format!("{name} in {}", id.namespace) } else { name }
-    }
-
-    fn what(&self, source: &Source) -> String {
-        match &source.only {
-            Some(id) => self.full_name(id),
-            None => {
-                self.targets.get(source.target).map(|target| target.resource.to_string()).unwrap_or_default()
-            }
-        }
     }
 }
 
 fn id(source: &Source, object: &Object) -> Id {
     let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
     Id { target: source.target, namespace, name }
-}
-
-fn trouble(why: &Why) -> String {
-    format!("{}: {}; {}", why.request, why.message, why.cause.advice())
 }
 
 #[cfg(test)]

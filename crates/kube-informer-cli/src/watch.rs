@@ -5,6 +5,7 @@
 //!   meanwhile is shown as soon as it is known.
 //! - A terminal that is too slow holds up nobody. Changes that it misses are counted and marked as a gap; after it, each
 //!   object that is another is shown once, as it is now.
+//! - What a template makes nothing of is a note that says which object it is, and why; the others are shown.
 //! - Data goes to stdout, all else to stderr.
 
 mod doubts;
@@ -27,6 +28,7 @@ use tokio::sync::mpsc;
 
 use crate::cluster::{ClusterArgs, SelectArgs};
 use crate::condition::Condition;
+use crate::existence::Asker;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Closed, Lines, Output, Page};
 use crate::progress::Progress;
@@ -57,7 +59,7 @@ pub(crate) struct Args {
     /// Tables without their first line
     #[arg(long)]
     no_headers: bool,
-    /// A column with ADDED, MODIFIED or DELETED, instead of the signs + ~ -
+    /// ADDED, MODIFIED or DELETED instead of the signs + ~ -: in a column, or with jsonpath as {.type}, beside {.object}
     #[arg(long)]
     output_watch_events: bool,
     /// Keep metadata.managedFields in json and yaml
@@ -86,7 +88,8 @@ What is printed:
                and LIVE where the server cannot be seen and can be again
   yaml         the same, a document per record
   diff         what changed, old -> new, by path; containers and such by their names
-  jsonpath     what the template makes of each object, in a line
+  jsonpath     what the template makes of each object, in a line, after the signs + ~ -; with --output-watch-events
+               there are none, and it is a template of {\"type\":\"ADDED\",\"object\":{...}}, as in kubectl
   custom-columns=HEADER:PATH,...  a table of what you choose
 
 That it is stale, and gaps, are always said on stderr, too. It reconnects for ever once it was connected; a server that
@@ -145,7 +148,7 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
     let readings = Reading::begin(&cluster, targets, depth)?;
     let marks = if args.output_watch_events { Marks::Words } else { Marks::Signs };
     let mut view = View::new(args.output.clone(), marks, !args.no_headers, Style::stdout(args.color));
-    let doubts = args.select.selects().then(|| Doubts::new(cluster.factory.clone()));
+    let doubts = args.select.selects().then(|| Doubts::new(Asker::new(&cluster)));
     let (pulse, style) = (Pulse::new(&readings), Style::stderr(args.color));
     let mut watch = Watch { readings, pulse, lines, style, doubts };
 
@@ -198,8 +201,14 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
     for (at, told) in there.iter().enumerate() {
         if !args.watch_only {
             let mut page = Page::painted(watch.lines.clone());
-            for piece in view.beginning(at, told)? {
-                page.add(&piece?).await?;
+            for piece in view.beginning(at, told) {
+                match piece {
+                    Ok(text) => page.add(&text).await?,
+                    Err(unshown) => {
+                        page.flush().await?;
+                        watch.note(&unshown.to_string()).await?;
+                    }
+                }
             }
             page.flush().await?;
         }
@@ -308,8 +317,11 @@ impl Watch {
             ))
             .await?;
         }
-        let text = view.told(at, told)?;
-        Ok(self.lines.print_painted(text).await?)
+        match view.told(at, told) {
+            Ok(text) => self.lines.print_painted(text).await?,
+            Err(unshown) => self.note(&unshown.to_string()).await?,
+        }
+        Ok(())
     }
 
     /// Says how it goes until it is dropped.

@@ -83,6 +83,8 @@ pub(crate) struct Inner {
     factory: Factory,
     settings: Settings,
     core: Mutex<Core>,
+    /// A resource may be another than it was.
+    turned: Notify,
     pub(crate) metrics: Arc<Metrics>,
     names: Names,
     /// Held by whoever begins to follow a resource that nobody asked for at the start, or gives one up.
@@ -153,6 +155,20 @@ impl Hub {
         let mut topics: Vec<TopicStatus> = self.inner.core().topics.values().map(Topic::status).collect();
         topics.sort_by(|a, b| a.gvr.cmp(&b.gvr));
         topics
+    }
+
+    /// Waits until every resource that it was started for was read and is live. One that is stale again is waited for again.
+    pub async fn ready(&self) {
+        let is_ready = |topic: &Topic| topic.since.is_some() && topic.state == StatusState::Live;
+        loop {
+            let mut turned = std::pin::pin!(self.inner.turned.notified());
+            // What happens from here on is heard.
+            turned.as_mut().enable();
+            if self.inner.core().topics.values().filter(|topic| topic.wanted).all(is_ready) {
+                return;
+            }
+            turned.await;
+        }
     }
 
     /// The informers of the resources that it was started for, by name: to see how they are, to wait for them, or to be told

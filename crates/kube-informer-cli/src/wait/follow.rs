@@ -3,20 +3,18 @@
 //! An informer's objects come before the word that all of them came. Each change is told; where more come than are taken,
 //! a gap is, and then what there is.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use kube_informer::cache::Snapshot;
 use kube_informer::informer::{Delivery, Handler, Health, Informer};
-use kube_informer::object::Object;
+use kube_informer::object::{Object, ObjectKey};
 use kube_informer::resource::Resource;
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::tracker::Id;
-use crate::cluster::Cluster;
-use crate::existence;
+use crate::existence::Asker;
 
 /// Messages that wait; past that, informers do.
 const WAITING: usize = 1024;
@@ -24,8 +22,6 @@ const WAITING: usize = 1024;
 const CHANGES: usize = 4096;
 /// For ever.
 const LONG: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// Questions at a time whether an object is there.
-const QUESTIONS: usize = 8;
 
 /// What an informer is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,14 +54,13 @@ pub(super) enum Message {
 pub(super) struct Messages {
     sender: mpsc::Sender<Message>,
     receiver: mpsc::Receiver<Message>,
-    questions: Arc<Semaphore>,
+    asker: Asker,
 }
 
 impl Messages {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(asker: Asker) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let questions = Arc::new(Semaphore::new(QUESTIONS));
-        Self { sender, receiver, questions }
+        Self { sender, receiver, asker }
     }
 
     /// The next one. There is always somebody who may say something.
@@ -98,20 +93,13 @@ impl Messages {
     }
 
     /// Asks whether an object is still there that is not chosen any more. The answer is a message.
-    pub(super) fn confirm(&self, cluster: &Cluster, resource: &Resource, id: Id, uid: String) {
-        let (sender, questions) = (self.sender.clone(), Arc::clone(&self.questions));
-        let factory = cluster.factory.clone();
-        let resource = resource.clone();
+    pub(super) fn confirm(&self, resource: &Resource, id: Id, uid: String) {
+        let (sender, asker, resource) = (self.sender.clone(), self.asker.clone(), resource.clone());
         tokio::spawn(async move {
-            let Ok(_turn) = questions.acquire().await else { return };
-            loop {
-                let asked = existence::is_there(&factory, &resource, &id.namespace, &id.name, &uid);
-                if let Some(is_there) = asked.await {
-                    let _ = sender.send(Message::Confirmed { id, uid, is_there }).await;
-                    return;
-                }
-                tokio::time::sleep(existence::AGAIN).await;
-            }
+            let key = ObjectKey { namespace: id.namespace.clone(), name: id.name.clone() };
+            let is_there = asker.is_there(&resource, &key, &uid).await;
+            // Nobody listens when it is over.
+            let _ = sender.send(Message::Confirmed { id, uid, is_there }).await;
         });
     }
 }

@@ -1,31 +1,24 @@
 //! What is told as deleted where objects are chosen: it is gone, or it has only left the selection.
 //!
-//! The server is asked, again and again until it answers, while everything else goes on. An object is asked for once at a
-//! time, and a few of them are at the same time; whoever waits for answers hears only of those that are gone.
+//! The server is [asked](Asker) until it answers, while everything else goes on. An object is asked for once at a time;
+//! whoever waits for answers hears only of those that are gone.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use kube_informer::factory::Factory;
 use kube_informer::object::{Object, ObjectKey};
 use kube_informer::resource::Resource;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::existence;
-
-/// Questions at a time.
-const QUESTIONS: usize = 8;
+use crate::existence::Asker;
 
 /// An object: of which reading, what it is called, and its UID.
 type Id = (usize, ObjectKey, String);
 
 /// See the module. Dropped, nothing is asked any more.
 pub(super) struct Doubts {
-    factory: Factory,
+    asker: Asker,
     open: BTreeMap<Id, Doubt>,
     questions: JoinSet<(Id, bool)>,
-    turns: Arc<Semaphore>,
 }
 
 struct Doubt {
@@ -37,9 +30,8 @@ struct Doubt {
 }
 
 impl Doubts {
-    pub(super) fn new(factory: Factory) -> Self {
-        let turns = Arc::new(Semaphore::new(QUESTIONS));
-        Self { factory, open: BTreeMap::new(), questions: JoinSet::new(), turns }
+    pub(super) fn new(asker: Asker) -> Self {
+        Self { asker, open: BTreeMap::new(), questions: JoinSet::new() }
     }
 
     /// An object of a reading is told as deleted.
@@ -72,19 +64,10 @@ impl Doubts {
     }
 
     fn ask(&mut self, id: Id, resource: Resource) {
-        let (factory, turns) = (self.factory.clone(), Arc::clone(&self.turns));
+        let asker = self.asker.clone();
         self.questions.spawn(async move {
             let (_, key, uid) = &id;
-            let is_there = loop {
-                // It is never closed. Between two questions, others have their turn.
-                let turn = turns.acquire().await;
-                let asked = existence::is_there(&factory, &resource, &key.namespace, &key.name, uid).await;
-                drop(turn);
-                match asked {
-                    Some(is_there) => break is_there,
-                    None => tokio::time::sleep(existence::AGAIN).await,
-                }
-            };
+            let is_there = asker.is_there(&resource, key, uid).await;
             (id, is_there)
         });
     }

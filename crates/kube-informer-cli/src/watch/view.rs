@@ -6,13 +6,18 @@
 //! | json | one object per line: `{"type":"ADDED","initial":true,"object":{…}}` | the same without `initial` |
 //! | yaml | the same as documents | the same |
 //! | name | `  pod/web` | `+ pod/web` |
-//! | jsonpath | what the template makes of each object, and a line's end | the same |
+//! | jsonpath | what the template makes of each object, after two spaces, and a line's end | the same after `+ `, `~ ` or `- `; with `--output-watch-events`, the template is given `{"type":…,"object":{…}}`, and there are no marks |
 //! | diff | nothing | a line that says what it means, then each value that is another, old → new |
 //!
 //! What else there is to know is in json and yaml, too: `SYNCED` after what there is, `GAP` where changes were left out,
 //! `STALE` and `LIVE`. Objects that are gone have their last known state.
 //!
+//! An object of which a form makes nothing, as a template with an index that is out of bounds, is [`Unshown`]: which one it
+//! is, and why. Others are not concerned.
+//!
 //! All of it has been in the hands of [`Style::paint`]: a terminal obeys nothing that is in objects.
+
+use std::fmt;
 
 use jiff::Timestamp;
 use kube_informer::object::Object;
@@ -22,7 +27,7 @@ use serde_json::{Map, Value, json};
 
 use super::pulse::Beat;
 use super::story::Told;
-use crate::show::table::{Cells, Layout, Table};
+use crate::show::table::{Cells, Layout, Row, Table};
 use crate::show::{self, Format, json, yaml};
 use crate::style::{Style, Tone};
 
@@ -48,6 +53,8 @@ pub(super) struct View {
 
 #[derive(Debug)]
 struct Section {
+    /// What its objects are called together: `pods`. In records.
+    resource: String,
     /// What names begin with: `pod/`.
     prefix: String,
     /// In tables.
@@ -57,7 +64,24 @@ struct Section {
 }
 
 /// What is printed, piece by piece.
-pub(super) type Pieces<'v> = Box<dyn Iterator<Item = anyhow::Result<String>> + 'v>;
+pub(super) type Pieces<'v> = Box<dyn Iterator<Item = Result<String, Unshown>> + 'v>;
+
+/// An object that cannot be shown, in words.
+#[derive(Debug)]
+pub(super) struct Unshown(Box<str>);
+
+impl Unshown {
+    fn new(mark: Mark, object: &Object, why: &anyhow::Error) -> Self {
+        let text = format!("not shown: {} {} ({}): {why:#}", object.kind(), object.key(), mark.word());
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Unshown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// What happened, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,50 +138,54 @@ impl View {
             // The longest of the words: the columns stay where they are.
             table.fit(&[Mark::Modified.word().to_owned()]);
         }
-        self.sections.push(Section { prefix: String::new(), table: Some(table), has_header: false });
+        let (resource, prefix) = (String::new(), String::new());
+        self.sections.push(Section { resource, prefix, table: Some(table), has_header: false });
     }
 
     /// Objects of the next reading are something else.
     pub(super) fn add(&mut self, resource: &Resource) {
-        let prefix = format!("{}/", show::kind(resource));
-        self.sections.push(Section { prefix, table: None, has_header: false });
+        let (resource, prefix) = (resource.to_string(), format!("{}/", show::kind(resource)));
+        self.sections.push(Section { resource, prefix, table: None, has_header: false });
     }
 
     /// What there is, piece by piece: nobody has to hold it all.
-    pub(super) fn beginning<'v>(
-        &'v mut self,
-        at: usize,
-        objects: &'v [Object],
-    ) -> anyhow::Result<Pieces<'v>> {
+    pub(super) fn beginning<'v>(&'v mut self, at: usize, objects: &'v [Object]) -> Pieces<'v> {
         let now = Timestamp::now();
         if matches!(self.format, Format::Diff) {
-            return Ok(Box::new(std::iter::empty()));
+            return Box::new(std::iter::empty());
         }
         let table = self.sections.get_mut(at).and_then(|section| section.table.as_mut());
         if let Some(table) = table {
-            let rows = table.rows(Mark::There.word(), objects, now)?;
-            return Ok(Box::new(
-                rows.into_iter().map(move |row| Ok(self.row(at, Mark::There, &row.cells()))),
-            ));
+            // How wide columns are is known only when all rows are.
+            let mut row = |object: &Object| -> anyhow::Result<Row> {
+                let cells = table.row(Mark::There.word(), &show::document(object)?, now)?;
+                Ok(table.keep(&cells))
+            };
+            let row = |object| row(object).map_err(|why| Unshown::new(Mark::There, object, &why));
+            let rows: Vec<Result<Row, Unshown>> = objects.iter().map(row).collect();
+            return Box::new(rows.into_iter().map(move |row| Ok(self.row(at, Mark::There, &row?.cells()))));
         }
-        Ok(Box::new(objects.iter().map(move |object| self.piece(at, Mark::There, object, now, None))))
+        Box::new(objects.iter().map(move |object| self.shown(at, Mark::There, object, now, None)))
     }
 
     /// Something that is told.
-    pub(super) fn told(&mut self, at: usize, told: &Told) -> anyhow::Result<String> {
+    pub(super) fn told(&mut self, at: usize, told: &Told) -> Result<String, Unshown> {
         let now = Timestamp::now();
-        if matches!(self.format, Format::Diff) {
-            return self.diff(told);
-        }
-        match told {
-            Told::Added(new) => self.piece(at, Mark::Added, new, now, None),
-            Told::Modified { new, .. } => self.piece(at, Mark::Modified, new, now, None),
+        let (mark, object, extra) = match told {
+            Told::Added(new) => (Mark::Added, new, None),
+            Told::Modified { new, .. } => (Mark::Modified, new, None),
             Told::Deleted { last, certain } => {
-                let extra = (!certain).then(|| ("reason", json!("found-missing")));
-                self.piece(at, Mark::Deleted, last, now, extra)
+                (Mark::Deleted, last, (!certain).then(|| ("reason", json!("found-missing"))))
             }
-            Told::Gap { missed } => Ok(self.record(json!({ "type": "GAP", "missed": missed }))),
+            Told::Gap { missed } => {
+                let resource = self.sections.get(at).map(|section| section.resource.as_str());
+                return Ok(self.record(json!({ "type": "GAP", "resource": resource, "missed": missed })));
+            }
+        };
+        if matches!(self.format, Format::Diff) {
+            return self.diff(told).map_err(|why| Unshown::new(mark, object, &why));
         }
+        self.shown(at, mark, object, now, extra)
     }
 
     /// How it goes, where that is part of the output.
@@ -187,6 +215,17 @@ impl View {
         !matches!(self.format, Format::Json | Format::Yaml | Format::Diff)
     }
 
+    fn shown(
+        &mut self,
+        at: usize,
+        mark: Mark,
+        object: &Object,
+        now: Timestamp,
+        extra: Option<(&str, Value)>,
+    ) -> Result<String, Unshown> {
+        self.piece(at, mark, object, now, extra).map_err(|why| Unshown::new(mark, object, &why))
+    }
+
     fn piece(
         &mut self,
         at: usize,
@@ -213,9 +252,15 @@ impl View {
                 Ok(format!("{}\n", self.style.paint(mark.tone(), &line)))
             }
             Format::Template(template) => {
-                let text = template.render(&show::document(object)?);
+                let document = show::document(object)?;
+                let (sign, given) = match self.marks {
+                    Marks::Signs => (mark.sign(), document),
+                    // As kubectl has it.
+                    Marks::Words => ("", json!({ "type": mark.word(), "object": document })),
+                };
+                let text = template.render(&given);
                 let text = text.map_err(|error| anyhow::anyhow!("-o jsonpath: {error}"))?;
-                Ok(self.style.paint(Tone::None, &format!("{text}\n")))
+                Ok(format!("{}\n", self.style.paint(mark.tone(), &format!("{sign}{text}"))))
             }
             Format::Json | Format::Yaml | Format::Diff => {
                 let mut record = Map::new();
@@ -285,11 +330,7 @@ impl View {
         if !change.is_visible() {
             return Ok(String::new());
         }
-        let tone = match change.what {
-            What::Added => Tone::Added,
-            What::Modified => Tone::Changed,
-            What::Deleted => Tone::Deleted,
-        };
+        let tone = Tone::of(change.what);
         let by = change.actor.as_ref().map(|actor| format!(" ({})", actor.manager)).unwrap_or_default();
         let head = format!("{} {change}{by}", change.time.strftime("%H:%M:%SZ"));
         let mut text = format!("{}\n", self.style.paint(tone, &head));

@@ -14,6 +14,7 @@ use crate::harness::{Place, on_both, output};
 use crate::running::{finish, kube_informer, run, text};
 
 on_both! {
+    a_selector_of_fields_may_have_what_is_escaped,
     a_selector_that_the_server_does_not_take_is_told,
     who_may_not_be_somebody_else_is_told,
     a_page_instead_of_a_server_is_told,
@@ -49,6 +50,14 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["watch", "pods", "--color", "red"], "always"),
         (&["get", "pods", "-o", "jsonpath={.a"], "jsonpath"),
         (&["get", "pods", "-o", "jsonpath="], "lacks a template"),
+        (
+            &["watch", "pods", "-o", "go-template={{.metadata.name}}"],
+            "Go templates are not supported: use jsonpath=",
+        ),
+        (&["watch", "pods", "-o", "template={{.metadata.name}}"], "Go templates are not supported"),
+        (&["get", "pods", "-o", "go-template-file=a"], "Go templates are not supported"),
+        (&["get", "pods", "-o", "templatefile=a"], "Go templates are not supported"),
+        (&["get", "pods", "--field-selector", "a=b\\x"], "\\\\, \\, and \\="),
         (&["watch", "pods", "--until", "condition="], "condition=Ready"),
         (&["get", "pods", "--request-timeout", "x"], "--request-timeout"),
     ] {
@@ -161,6 +170,20 @@ async fn who_may_not_be_somebody_else_is_told(place: Place) -> Result<()> {
         let output = output(kube_informer(&args)).await;
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         one_line(&output.stderr, &["forbidden", "impersonate", ":web\" cannot"]);
+    }
+    Ok(())
+}
+
+async fn a_selector_of_fields_may_have_what_is_escaped(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    for (selector, expected) in
+        [(r"metadata.name=a\,b\=c\\d", ""), (r"metadata.name!=a\,b,metadata.name=one", "configmap/one\n")]
+    {
+        assert_eq!(
+            place.ok(&format!("get cm -o name --field-selector {selector}")).await,
+            expected,
+            "{selector}"
+        );
     }
     Ok(())
 }

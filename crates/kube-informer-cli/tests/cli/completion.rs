@@ -116,6 +116,7 @@ fn the_last_word_is_completed_as_kubectl_asks() {
     assert!(completed(&["wait", "--fail"]).starts_with("--fail-on\t"));
     assert_eq!(completed(&["wait", "pods,depl"]), "pods,deployments\n:4\n");
     assert_eq!(completed(&["wait", "--kubeconfig", ""]), ":0\n", "a file may stand there");
+    assert_eq!(completed(&["watch", "--color", "a"]).lines().count(), 3, "auto, always, and the end");
     // A flag that is to be completed is not one that is meant.
     assert!(completed(&["--hel"]).starts_with("--help\t"));
     assert_eq!(completed(&["--help"]).lines().count(), 2);

@@ -124,6 +124,31 @@ fn leaves_nothing(signal: &str) {
     std::fs::remove_dir(&folder).unwrap();
 }
 
+#[test]
+fn the_kubeconfig_that_the_demo_names_leads_to_its_cluster() {
+    let mut demo = Running::start(&["demo", "--speed", "10"]);
+    let line = demo.line("kubectl --kubeconfig");
+    let file = word(line.split_once("--kubeconfig ").unwrap().1, "/").to_owned();
+    let waited = run(&[
+        "wait",
+        "deploy/web",
+        "-n",
+        "shop",
+        "--for",
+        "create",
+        "--timeout",
+        "60s",
+        "--kubeconfig",
+        &file,
+    ]);
+    assert_eq!(text(&waited.stdout), "deployment.apps/web condition met\n", "{}", text(&waited.stderr));
+    let got = run(&["get", "deploy", "web", "-n", "shop", "-o", "name", "--kubeconfig", &file]);
+    assert_eq!((text(&got.stdout), text(&got.stderr)), ("deployment.apps/web\n".to_owned(), String::new()));
+    assert_eq!(demo.terminate(), Some(130));
+    let gone = run(&["get", "deploy", "-n", "shop", "--kubeconfig", &file]);
+    assert_eq!(gone.status.code(), Some(1), "the file is gone with it: {}", text(&gone.stdout));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_seed_makes_the_same_pods() {
     let pods = async || {

@@ -168,3 +168,54 @@ async fn who_has_logged_in_gets_in() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_context_leads_to_its_cluster_and_namespace() -> Result<()> {
+    let (here, there) = (Place::embedded().await?, Place::embedded().await?);
+    for (place, name) in [(&here, "here"), (&there, "there")] {
+        place.config_map(name, json!({})).await?;
+    }
+    let mut config: Value = serde_json::from_str(&kubeconfig(&here.server().unwrap().url(), &json!({})))?;
+    let mut add = |key: &str, entry: Value| config[key].as_array_mut().unwrap().push(entry);
+    add("clusters", json!({ "name": "there", "cluster": { "server": there.server().unwrap().url() } }));
+    let context = json!({ "cluster": "there", "user": "me", "namespace": there.namespace });
+    add("contexts", json!({ "name": "there", "context": context }));
+    config["contexts"][0]["context"]["namespace"] = json!(here.namespace);
+    let file = here.path_of("contexts");
+    fs::write(&file, config.to_string())?;
+    let get = async |more: &[&str]| {
+        let args = ["get", "cm", "-l", "app=test", "-o", "name", "--kubeconfig", &file];
+        let output = output(kube_informer(&[&args, more].concat())).await;
+        assert_eq!(text(&output.stderr), "", "{more:?}");
+        text(&output.stdout)
+    };
+    assert_eq!(get(&[]).await, "configmap/here\n", "the current one");
+    assert_eq!(get(&["--context", "here"]).await, "configmap/here\n");
+    assert_eq!(get(&["--context", "there"]).await, "configmap/there\n");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_be_somebody_else_is() -> Result<()> {
+    let server = kube_informer_apiserver::Server::builder()
+        .token("admin", "root", &["system:masters"])
+        .token("other", "joe", &["staff"])
+        .start()
+        .await?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("config");
+    let get = async |token: &str, more: &[&str]| {
+        fs::write(&file, kubeconfig(&server.url(), &json!({ "token": token }))).unwrap();
+        let args = ["get", "ns", "default", "-o", "name", "--kubeconfig", file.to_str().unwrap()];
+        let output = output(kube_informer(&[&args, more].concat())).await;
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let found = (Some(0), "namespace/default\n".to_owned(), String::new());
+    assert_eq!(get("admin", &["--as", "jane"]).await, found);
+    assert_eq!(get("admin", &["--as", "jane", "--as-group", "a", "--as-group", "b"]).await, found);
+    // It is asked for: who may not is refused.
+    assert_eq!(get("other", &[]).await, found);
+    let refused = get("other", &["--as", "jane"]).await;
+    assert!(refused.0 == Some(1) && refused.2.contains("impersonate"), "{refused:?}");
+    Ok(())
+}

@@ -8,6 +8,9 @@ mod harness;
 mod heard;
 mod running;
 
+// `apiserver`: what it serves, and how it ends.
+mod apiserver;
+
 // `controller deployments`, and who is connected to it.
 mod controller;
 
@@ -20,6 +23,7 @@ mod demo;
 
 // `get` and `watch`: what is asked for, what is printed, and what is said about wrong input.
 mod bad_input;
+mod forms;
 mod get;
 mod kubeconfigs;
 mod target;
@@ -29,65 +33,16 @@ mod watch;
 // `wait`, and how it ends.
 mod wait;
 
+// What both ask the server, and what each command logs.
+mod doubts;
+mod logging;
+
 // What shells, manuals and kubectl make of it.
 mod completion;
 mod man;
 mod plugin;
 
-use running::{Running, kube_informer, run, text};
-
-#[test]
-fn the_embedded_server_goes_on_when_nobody_reads_what_it_prints() {
-    let folder = std::env::temp_dir().join(format!("kube-informer-unread-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("config");
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = kube_informer(&["apiserver", "--write-kubeconfig", file.to_str().unwrap()]);
-    command.stdout(writer);
-    let mut server = Running::of(command);
-    server.until_it_is("the kubeconfig is written", || {
-        std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with("}\n"))
-    });
-    server.signal("-TERM");
-    assert_eq!(server.code(), Some(130));
-    assert_eq!(server.said(), "");
-    std::fs::remove_dir_all(&folder).unwrap();
-}
-
-#[test]
-fn the_embedded_server_writes_a_kubeconfig_and_ends_at_sigterm_with_130() {
-    let folder = std::env::temp_dir().join(format!("kube-informer-cli-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("config");
-    let file = file.to_str().unwrap();
-    let mut server = Running::start(&["apiserver", "--write-kubeconfig", file, "--tls", "--token", "secret"]);
-    server.line("Kubernetes API on https://127.0.0.1:");
-    server.line(file);
-    let kubeconfig = std::fs::read_to_string(file).unwrap();
-    assert!(kubeconfig.contains("certificate-authority-data") && kubeconfig.contains("secret"));
-    assert_eq!(server.terminate(), Some(130));
-    std::fs::remove_dir_all(&folder).unwrap();
-}
-
-#[test]
-fn a_taken_port_is_one_line_that_names_it() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let output = run(&["apiserver", "--listen", &address]);
-    assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    assert!(said.starts_with("error: ") && said.contains(&address), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert_eq!(said.matches("os error").count(), 1, "the cause is said once: {said}");
-}
-
-#[test]
-fn a_kubeconfig_that_cannot_be_written_is_named() {
-    let output = run(&["apiserver", "--write-kubeconfig", "/nowhere/at/all"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("/nowhere/at/all"), "{}", text(&output.stderr));
-}
+use running::{run, text};
 
 #[test]
 fn wrong_arguments_are_explained_with_exit_code_2() {

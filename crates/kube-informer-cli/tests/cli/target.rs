@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::harness::{Place, on_both};
+use crate::harness::{Place, blocking, on_both};
 use crate::running::text;
 
 on_both! {
@@ -11,6 +11,8 @@ on_both! {
     a_type_that_there_is_not_is_told_with_what_is_near,
     what_cannot_be_meant_is_a_wrong_argument,
     the_namespace_of_the_kubeconfig_is_the_default,
+    several_namespaces_are_watched_at_once,
+    all_namespaces_are_watched_at_once,
 }
 
 async fn types_are_named_as_for_kubectl(place: Place) -> Result<()> {
@@ -78,5 +80,55 @@ async fn the_namespace_of_the_kubeconfig_is_the_default(place: Place) -> Result<
     ]))
     .await;
     assert_eq!(text(&output.stdout), "configmap/mine\n", "{}", text(&output.stderr));
+    Ok(())
+}
+
+/// Another namespace, and a config map in each.
+async fn with_another(place: &Place) -> Result<String> {
+    let other = format!("{}-other", place.namespace);
+    place.post("/api/v1/namespaces", &json!({ "metadata": { "name": other } })).await?;
+    for namespace in [&place.namespace, &other] {
+        let map = json!({ "metadata": { "name": "one", "labels": { "app": place.namespace } } });
+        place.post(&format!("/api/v1/namespaces/{namespace}/configmaps"), &map).await?;
+    }
+    Ok(other)
+}
+
+/// Namespace and name of a row, after its mark.
+fn words(row: &str) -> Vec<String> {
+    let (mark, row) = row.split_at(2);
+    [mark].into_iter().chain(row.split_whitespace().take(2)).map(str::to_owned).collect()
+}
+
+async fn several_namespaces_are_watched_at_once(place: Place) -> Result<()> {
+    let (mine, other) = (&place.namespace, with_another(&place).await?);
+    let mut watch = place.start(&format!("watch cm -l app={mine} -n {mine} -n {other}"));
+    assert_eq!(words(&blocking(|| watch.line(""))), ["  ", "NAMESPACE", "NAME"]);
+    assert_eq!(words(&blocking(|| watch.line(""))), ["  ", &other, "one"], "a-b/x comes before a/x");
+    assert_eq!(words(&blocking(|| watch.line(""))), ["  ", mine, "one"]);
+    // What is elsewhere is not shown.
+    let elsewhere = json!({ "metadata": { "name": format!("{mine}-elsewhere"), "labels": { "app": mine } } });
+    place.post("/api/v1/namespaces/default/configmaps", &elsewhere).await?;
+    for namespace in [mine, &other] {
+        place.delete(&format!("/api/v1/namespaces/{namespace}/configmaps/one")).await?;
+        assert_eq!(words(&blocking(|| watch.line(""))), ["- ", namespace, "one"]);
+    }
+    place.delete(&format!("/api/v1/namespaces/default/configmaps/{mine}-elsewhere")).await?;
+    place.delete(&format!("/api/v1/namespaces/{other}")).await?;
+    Ok(())
+}
+
+async fn all_namespaces_are_watched_at_once(place: Place) -> Result<()> {
+    let (mine, other) = (&place.namespace, with_another(&place).await?);
+    let mut watch = place.start(&format!("watch cm -l app={mine} -A"));
+    assert_eq!(words(&blocking(|| watch.line(""))), ["  ", "NAMESPACE", "NAME"]);
+    assert_eq!(words(&blocking(|| watch.line(""))), ["  ", &other, "one"]);
+    assert_eq!(words(&blocking(|| watch.line(""))), ["  ", mine, "one"]);
+    let elsewhere = json!({ "metadata": { "name": format!("{mine}-elsewhere"), "labels": { "app": mine } } });
+    place.post("/api/v1/namespaces/default/configmaps", &elsewhere).await?;
+    let row = words(&blocking(|| watch.line("")));
+    assert_eq!(row, ["+ ", "default", &format!("{mine}-elsewhere")]);
+    place.delete(&format!("/api/v1/namespaces/default/configmaps/{mine}-elsewhere")).await?;
+    place.delete(&format!("/api/v1/namespaces/{other}")).await?;
     Ok(())
 }

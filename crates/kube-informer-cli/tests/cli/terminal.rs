@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::harness::{Place, blocking, output};
 use crate::heard::Heard;
-use crate::running::{Running, text};
+use crate::running::{Running, kube_informer, text};
 
 /// A command on a terminal of its own.
 fn start(command: Command) -> Running {
@@ -78,6 +78,69 @@ async fn changes_have_colours_on_a_terminal_unless_somebody_wants_none() -> Resu
         assert_eq!(blocking(|| terminal.code()), Some(130));
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_controller_has_the_colours_of_changes() -> Result<()> {
+    let place = Place::embedded().await?;
+    let path = place.path("apps/v1/deployments");
+    let labels = json!({ "app": "web" });
+    let template = json!({
+        "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main", "image": "nginx:1" }] },
+    });
+    let spec = json!({ "replicas": 1, "selector": { "matchLabels": labels }, "template": template });
+    for (no_color, color, coloured) in [
+        (None, "auto", true),
+        (Some("1"), "auto", false),
+        (Some("1"), "always", true),
+        (None, "never", false),
+    ] {
+        let mut command = place.command(&format!("controller deployments --color {color}"));
+        if let Some(value) = no_color {
+            command.env("NO_COLOR", value);
+        }
+        let mut terminal = start(command);
+        blocking(|| terminal.shows("Deployments that are there: 0"));
+        place.post(&path, &json!({ "metadata": { "name": "web" }, "spec": spec })).await?;
+        blocking(|| terminal.shows(" + Deployment"));
+        place.merge(&format!("{path}/web"), &json!({ "spec": { "replicas": 5 } })).await?;
+        blocking(|| terminal.shows("replicas 1→5"));
+        place.delete(&format!("{path}/web")).await?;
+        blocking(|| terminal.shows(" - Deployment"));
+        terminal.signal("-INT");
+        let seen = blocking(|| {
+            assert_eq!(terminal.code(), Some(130));
+            terminal.screen()
+        });
+        for (code, sign) in [(32, '+'), (33, '~'), (31, '-')] {
+            let line = seen.lines().find(|line| line.contains(&format!(" {sign} Deployment"))).unwrap();
+            let is_coloured =
+                line.starts_with(&format!("\x1b[{code}m")) && line.trim_end().ends_with("\x1b[0m");
+            assert_eq!(is_coloured, coloured, "{no_color:?} {color}: {line:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_demo_has_colours_on_a_terminal_and_ends_at_ctrl_c() {
+    for no_color in [false, true] {
+        let mut command = kube_informer(&["demo", "--speed", "10"]);
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        let mut terminal = start(command);
+        terminal.shows("what the informers see:");
+        // What is there has no colour, what comes has.
+        terminal.shows("= Deployment");
+        let came = if no_color { "+ Pod " } else { "\x1b[32m+ " };
+        terminal.shows(came);
+        terminal.signal("-INT");
+        assert_eq!(terminal.code(), Some(130));
+        let seen = terminal.screen();
+        assert_eq!(seen.contains('\x1b'), !no_color, "{seen:?}");
+        assert!(seen.ends_with("nothing is left behind\r\n"), "{seen:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -152,7 +215,11 @@ async fn a_terminal_that_is_closed_ends_it_as_ctrl_c_does() -> Result<()> {
 async fn a_long_reading_shows_how_far_it_is_and_leaves_nothing_behind() -> Result<()> {
     let place = Place::embedded().await?;
     place.config_map("one", json!({})).await?;
-    for command in ["get cm one -o name", "watch cm -l app=test -o name"] {
+    for command in [
+        "get cm one -o name",
+        "watch cm -l app=test -o name",
+        "wait cm -l app=test --for create --timeout 100s",
+    ] {
         let stalled = place.server().unwrap().faults().on(Match::any().path_contains("/configmaps")).stall();
         let mut terminal = start(place.command(command));
         let seen = blocking(|| terminal.shows("reading configmaps: 0 objects"));
@@ -176,8 +243,10 @@ async fn objects_count_as_they_come() -> Result<()> {
     }
     let listed = Match::any().path_contains("/configmaps");
     let _stalled = place.server().unwrap().faults().on(listed).stall_after_events(2);
-    let mut terminal = start(place.command("get cm"));
-    blocking(|| terminal.shows("reading configmaps: 2 objects"));
+    for command in ["get cm", "wait cm --all --for delete --timeout 100s"] {
+        let mut terminal = start(place.command(command));
+        blocking(|| terminal.shows("reading configmaps: 2 objects"));
+    }
     Ok(())
 }
 
@@ -185,15 +254,17 @@ async fn objects_count_as_they_come() -> Result<()> {
 async fn how_far_it_is_stands_in_one_row_and_is_gone_after_ctrl_c() -> Result<()> {
     let place = Place::embedded().await?;
     let _stalled = place.server().unwrap().faults().on(Match::any().path_contains("/configmaps")).stall();
-    let mut terminal = start_sized(place.command("get cm"), 20);
-    blocking(|| terminal.shows("reading configmaps:"));
-    terminal.signal("-INT");
-    let seen = blocking(|| {
-        assert_eq!(terminal.code(), Some(130));
-        terminal.screen()
-    });
-    assert!(seen.split("\r\x1b[K").all(|row| row.chars().count() < 20), "{seen:?}");
-    assert!(seen.ends_with("\r\x1b[K"), "{seen:?}");
+    for command in ["get cm", "wait cm --all --for delete --timeout 100s"] {
+        let mut terminal = start_sized(place.command(command), 20);
+        blocking(|| terminal.shows("reading configmaps:"));
+        terminal.signal("-INT");
+        let seen = blocking(|| {
+            assert_eq!(terminal.code(), Some(130));
+            terminal.screen()
+        });
+        assert!(seen.split("\r\x1b[K").all(|row| row.chars().count() < 20), "{seen:?}");
+        assert!(seen.ends_with("\r\x1b[K"), "{seen:?}");
+    }
     Ok(())
 }
 

@@ -2,19 +2,13 @@
 
 use anyhow::Result;
 use kube_informer_apiserver::faults::{Answer, Match, Request};
-use kube_informer_testbed::eventually::eventually;
 use serde_json::{Value, json};
 
-use crate::harness::{Place, SOON, blocking, on_both};
+use crate::harness::{Place, blocking, on_both};
 use crate::running::{Running, run, text};
 
 on_both! {
     the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes,
-    words_instead_of_signs_are_kubectls_events,
-    json_is_one_record_per_line,
-    yaml_is_one_document_per_record,
-    names_are_marked,
-    the_diff_shows_what_changed_by_path_and_containers_by_name,
     several_kinds_are_told_apart,
     only_what_changes_is_shown_where_that_is_asked_for,
     one_object_is_waited_for,
@@ -23,13 +17,12 @@ on_both! {
     it_ends_when_an_object_meets_what_was_waited_for,
     it_looks_once_where_there_is_no_time,
     that_there_is_nothing_is_said,
-    a_template_makes_a_line_of_each_object,
     it_is_quiet_when_its_reader_has_seen_enough,
     it_ends_when_its_reader_is_gone_though_nothing_changes,
 }
 
 /// The next record of which this is so.
-fn record(watch: &mut Running, mut wanted: impl FnMut(&Value) -> bool) -> Value {
+pub(crate) fn record(watch: &mut Running, mut wanted: impl FnMut(&Value) -> bool) -> Value {
     loop {
         let line = watch.line("");
         let record: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -39,7 +32,7 @@ fn record(watch: &mut Running, mut wanted: impl FnMut(&Value) -> bool) -> Value 
     }
 }
 
-fn of(kind: &str, name: &str) -> impl Fn(&Value) -> bool {
+pub(crate) fn of(kind: &str, name: &str) -> impl Fn(&Value) -> bool {
     move |record| record["type"] == kind && record["object"]["metadata"]["name"] == name
 }
 
@@ -59,94 +52,6 @@ async fn the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes(plac
     place.delete(&place.path("configmaps/one")).await?;
     assert!(blocking(|| watch.line("one")).starts_with("- one           2      "));
     assert_eq!(blocking(|| watch.terminate()), Some(130));
-    Ok(())
-}
-
-async fn words_instead_of_signs_are_kubectls_events(place: Place) -> Result<()> {
-    place.config_map("one", json!({})).await?;
-    let mut watch = place.start("watch cm -l app=test --output-watch-events");
-    assert_eq!(blocking(|| watch.line("NAME")), "EVENT      NAME   DATA   AGE\n");
-    assert!(blocking(|| watch.line("one")).starts_with("ADDED      one    0      "));
-    place.delete(&place.path("configmaps/one")).await?;
-    assert!(blocking(|| watch.line("one")).starts_with("DELETED    one    0      "));
-    Ok(())
-}
-
-async fn json_is_one_record_per_line(place: Place) -> Result<()> {
-    place.config_map("one", json!({ "a": "1" })).await?;
-    let mut watch = place.start("watch cm -l app=test -o json");
-    let first = blocking(|| record(&mut watch, |_| true));
-    assert_eq!((&first["type"], &first["initial"]), (&json!("ADDED"), &json!(true)));
-    let object = &first["object"];
-    assert_eq!((&object["kind"], &object["apiVersion"]), (&json!("ConfigMap"), &json!("v1")));
-    assert_eq!(object["metadata"].get("managedFields"), None);
-    let synced = blocking(|| record(&mut watch, |_| true));
-    assert_eq!(synced, json!({ "type": "SYNCED", "resource": "configmaps", "objects": 1 }));
-    place.config_map("two", json!({})).await?;
-    let added = blocking(|| record(&mut watch, |_| true));
-    assert!(of("ADDED", "two")(&added) && added.get("initial").is_none(), "{added}");
-    place.merge(&place.path("configmaps/one"), &json!({ "data": { "a": "2" } })).await?;
-    let modified = blocking(|| record(&mut watch, of("MODIFIED", "one")));
-    assert_eq!(modified["object"]["data"]["a"], "2");
-    place.delete(&place.path("configmaps/one")).await?;
-    let deleted = blocking(|| record(&mut watch, of("DELETED", "one")));
-    assert_eq!(deleted["object"]["data"]["a"], "2", "the last known state");
-    assert_eq!(blocking(|| watch.terminate()), Some(130));
-    Ok(())
-}
-
-async fn yaml_is_one_document_per_record(place: Place) -> Result<()> {
-    place.config_map("one", json!({ "a": "1" })).await?;
-    let mut watch = place.start("watch cm -l app=test -o yaml --show-managed-fields");
-    assert_eq!(blocking(|| watch.line("")), "---\n");
-    assert_eq!(blocking(|| watch.line("initial")), "initial: true\n");
-    blocking(|| watch.line("    managedFields:"));
-    assert_eq!(blocking(|| watch.line("type: ADDED")), "type: ADDED\n");
-    assert_eq!(blocking(|| watch.line("")), "---\n");
-    blocking(|| watch.line("type: SYNCED"));
-    Ok(())
-}
-
-async fn names_are_marked(place: Place) -> Result<()> {
-    place.config_map("one", json!({})).await?;
-    let mut watch = place.start("watch cm -l app=test -o name");
-    assert_eq!(blocking(|| watch.line("")), "  configmap/one\n");
-    place.config_map("two", json!({})).await?;
-    assert_eq!(blocking(|| watch.line("")), "+ configmap/two\n");
-    place.merge(&place.path("configmaps/two"), &json!({ "data": { "a": "2" } })).await?;
-    assert_eq!(blocking(|| watch.line("")), "~ configmap/two\n");
-    place.delete(&place.path("configmaps/two")).await?;
-    assert_eq!(blocking(|| watch.line("")), "- configmap/two\n");
-    Ok(())
-}
-
-async fn the_diff_shows_what_changed_by_path_and_containers_by_name(place: Place) -> Result<()> {
-    let labels = json!({ "app": "web" });
-    let containers = |web: &str| json!([{ "name": "side", "image": "envoy:1" }, { "name": "web", "image": format!("nginx:{web}") }]);
-    let deployment = json!({
-        "metadata": { "name": "web" },
-        "spec": {
-            "replicas": 3,
-            "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": { "containers": containers("1") } },
-        },
-    });
-    place.post(&place.path("apps/v1/deployments"), &deployment).await?;
-    let mut watch = place.start("watch deploy -o diff --field-selector metadata.name=web");
-    let begun = blocking(|| watch.note(""));
-    assert_eq!(begun, "deployments.v1.apps that are there: 1; what changes follows\n");
-    let change =
-        json!({ "spec": { "replicas": 5, "template": { "spec": { "containers": containers("2") } } } });
-    place.merge(&place.path("apps/v1/deployments/web"), &change).await?;
-    let head = blocking(|| watch.line("replicas"));
-    assert!(head.contains(&format!("~ Deployment {}/web replicas 3→5", place.namespace)), "{head}");
-    let line = blocking(|| watch.line("/spec/replicas"));
-    assert_eq!(line, "    ~ /spec/replicas: 3 → 5\n");
-    let line = blocking(|| watch.line("/image"));
-    assert_eq!(line, "    ~ /spec/template/spec/containers/web/image: \"nginx:1\" → \"nginx:2\"\n");
-    place.delete(&place.path("apps/v1/deployments/web")).await?;
-    let gone = blocking(|| watch.line(" - Deployment"));
-    assert!(gone.contains("deleted"), "{gone}");
     Ok(())
 }
 
@@ -308,15 +213,6 @@ async fn that_there_is_nothing_is_said(place: Place) -> Result<()> {
     Ok(())
 }
 
-async fn a_template_makes_a_line_of_each_object(place: Place) -> Result<()> {
-    place.config_map("one", json!({ "a": "1" })).await?;
-    let mut watch = place.start("watch cm -l app=test -o jsonpath={.metadata.name}={.data.a}");
-    assert_eq!(blocking(|| watch.line("")), "one=1\n");
-    place.merge(&place.path("configmaps/one"), &json!({ "data": { "a": "2" } })).await?;
-    assert_eq!(blocking(|| watch.line("")), "one=2\n");
-    Ok(())
-}
-
 async fn it_is_quiet_when_its_reader_has_seen_enough(place: Place) -> Result<()> {
     place.config_map("one", json!({})).await?;
     let mut watch = place.start("watch cm -l app=test -o name");
@@ -338,38 +234,6 @@ async fn it_ends_when_its_reader_is_gone_though_nothing_changes(place: Place) ->
         }
         watch.close_stdout();
         assert_eq!(blocking(|| watch.code()), Some(0), "{form}");
-    }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deletion_is_not_lost_and_nothing_stands_still_where_nobody_says_whether_it_is_one() -> Result<()> {
-    let place = Place::embedded().await?;
-    for name in ["one", "two"] {
-        place.config_map(name, json!({})).await?;
-    }
-    let faults = place.server().unwrap().faults();
-    let question = || Match::any().path_contains("/configmaps").field_selector("metadata.name=one");
-    for fault in ["stalled", "unavailable"] {
-        let fault = match fault {
-            "stalled" => faults.on(question()).stall(),
-            _ => faults.on(question()).answer(Answer::unavailable()),
-        };
-        let mut watch = place.start("watch cm -l app=test -o name --until delete");
-        blocking(|| watch.line("two"));
-        place.delete(&place.path("configmaps/one")).await?;
-        assert_eq!(blocking(|| watch.line("")), "- configmap/one\n");
-        // What changes meanwhile is told.
-        place.merge(&place.path("configmaps/two"), &json!({ "data": { "f": format!("{fault:?}") } })).await?;
-        assert_eq!(blocking(|| watch.line("")), "~ configmap/two\n");
-        eventually("it is asked", SOON, async || (fault.applied() > 0).then_some(())).await;
-        assert!(watch.child.try_wait()?.is_none(), "nobody has said that it is gone");
-        // As soon as somebody answers, it is known.
-        faults.heal();
-        assert_eq!(blocking(|| watch.code()), Some(0));
-        let said = blocking(|| watch.said());
-        assert_eq!(said, format!("ConfigMap {}/one: delete is met\n", place.namespace));
-        place.config_map("one", json!({})).await?;
     }
     Ok(())
 }
@@ -418,6 +282,7 @@ async fn a_reader_that_is_too_slow_is_told_of_the_gap_and_knows_what_there_is_af
         record(&mut watch, |record| {
             match record["type"].as_str() {
                 Some("GAP") => {
+                    assert_eq!(record["resource"], "configmaps", "{record}");
                     gaps += 1;
                     missed += record["missed"].as_u64().unwrap();
                 }

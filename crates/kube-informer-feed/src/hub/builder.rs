@@ -165,6 +165,7 @@ impl Builder {
                 factory,
                 settings,
                 core: Mutex::new(core),
+                turned: tokio::sync::Notify::new(),
                 metrics: Arc::new(Metrics::default()),
                 names: Names::default(),
                 opening: tokio::sync::Mutex::default(),

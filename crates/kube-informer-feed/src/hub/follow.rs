@@ -121,7 +121,7 @@ impl Follower {
                 Step::Event(event) => self.event(&hub, event),
                 Step::Synced => {
                     self.is_ready = true;
-                    hub.core().begin(self.topic);
+                    hub.begin(self.topic);
                 }
                 Step::Health(health) => self.health(&hub, &health),
                 Step::End => {
@@ -224,6 +224,7 @@ impl Follower {
             topic.set_state(&health.state, head);
         }
         drop(core);
+        hub.turned.notify_waiters();
         let is_live = health.state == kube_informer::informer::State::Live;
         let relists = again(&health.relists);
         let before = *self.relists.get_or_insert(relists);
@@ -242,8 +243,8 @@ impl Follower {
 }
 
 impl super::Core {
-    /// Everything of a topic was read. Said again, it is nothing.
-    pub(super) fn begin(&mut self, id: TopicId) {
+    /// See [`Inner::begin`].
+    fn begin(&mut self, id: TopicId) {
         let Some(topic) = self.topics.get_mut(&id).filter(|topic| topic.since.is_none()) else { return };
         let begun = |cursor| Arc::new(News { cursor, topic: id, tale: Tale::Begun });
         let cursor = self.journal.push(begun);
@@ -257,6 +258,12 @@ fn again(relists: &Relists) -> u64 {
 }
 
 impl Inner {
+    /// Everything of a topic was read. Said again, it is nothing.
+    pub(super) fn begin(&self, id: TopicId) {
+        self.core().begin(id);
+        self.turned.notify_waiters();
+    }
+
     /// What was told last of an object.
     fn known(&self, topic: TopicId, object: &Object) -> Option<Object> {
         let core = self.core();

@@ -57,7 +57,7 @@ impl Publisher {
     /// All that there is at the beginning was given to [`known`](Self::known): those who wait for it are told, and from now
     /// on, changes are. Said again, it is nothing.
     pub fn begun(&self) {
-        self.hub.inner.core().begin(self.topic);
+        self.hub.inner.begin(self.topic);
     }
 
     /// Tells a change: from what, where it is known, to what, where it is there still. Gives its place. One that does not

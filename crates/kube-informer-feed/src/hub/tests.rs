@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use kube_informer::connect::Source;
 use kube_informer_apiserver::Server;
+use kube_informer_apiserver::faults::{Answer, Match};
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Access;
 use serde_json::json;
@@ -118,4 +119,48 @@ async fn what_came_too_fast_is_told_as_its_result_and_as_a_gap() {
     assert!(gap.from.is_some_and(|start| start.seq >= from.seq && start.seq < gap.to.seq), "{gap:?}");
     factory.shutdown().await;
     elsewhere.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_until_it_is_ready_is_told_when_everything_is_read_and_live() {
+    let server = Server::builder().tls(false).start().await.unwrap();
+    let faults = server.faults();
+    let file = std::env::temp_dir().join(format!("feed-hub-ready-{}", std::process::id()));
+    server.write_kubeconfig(&file).unwrap();
+    let factory = Factory::from_source(Source::file(&file)).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let resources = Hub::builder(factory.clone()).resource("configmaps").resource("services");
+    let hub = resources.start().await.unwrap();
+    let services = || Match::any().path_contains("/services");
+    let silence = faults.on(services()).stall();
+    let wait = || {
+        let hub = hub.clone();
+        tokio::spawn(async move { hub.ready().await })
+    };
+    let waiting = wait();
+    factory.start();
+    silence.wait_applied(1).await;
+    until_it_is(&hub, "v1/configmaps", StatusState::Live).await;
+    assert!(!waiting.is_finished(), "one of them is not read");
+    silence.release();
+    silence.remove();
+    tokio::time::timeout(SOON, waiting).await.expect("it is told").unwrap();
+    // Who asks later is told at once.
+    hub.ready().await;
+    let trouble = faults.on(services()).answer(Answer::internal_error());
+    faults.cut_open(&Match::watch().path_contains("/services"));
+    until_it_is(&hub, "v1/services", StatusState::Stale).await;
+    let waiting = wait();
+    trouble.wait_applied(trouble.applied() + 1).await;
+    assert!(!waiting.is_finished(), "one of them is stale");
+    trouble.remove();
+    tokio::time::timeout(SOON, waiting).await.expect("it is told").unwrap();
+    factory.shutdown().await;
+}
+
+async fn until_it_is(hub: &Hub, gvr: &str, state: StatusState) {
+    kube_informer_testbed::eventually::eventually("a resource is so", SOON, async || {
+        hub.topics().iter().any(|topic| topic.gvr == gvr && topic.state == state).then_some(())
+    })
+    .await;
 }
