@@ -352,6 +352,18 @@ async fn promise_14_what_never_arrives_is_an_error_at_once() {
     pod.metadata.namespace = Some("d".to_owned());
     pod.metadata.resource_version = Some("3".to_owned());
     informer.caught_up(&Written::of(&pod), SOON).await.unwrap();
+
+    // Of one object, no version of another one is ever seen.
+    let mut hand = Hand::new(Scope::object("d", "a"));
+    let informer = hand.informer();
+    hand.list(&[("a", 1)], 3);
+    let of = |name: &str, version: &str| Written::new(Resource::of::<Pod>(), "d", version).named(name);
+    for version in ["2", "9"] {
+        let error = informer.caught_up(&of("b", version), SOON).await.unwrap_err();
+        assert!(matches!(error, CaughtUpError::OtherObject { .. }), "{error}");
+        assert!(error.to_string().contains("\"b\"") && error.to_string().contains("d/a"), "{error}");
+    }
+    informer.caught_up(&of("a", "3"), SOON).await.unwrap();
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
