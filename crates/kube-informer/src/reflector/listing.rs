@@ -11,7 +11,7 @@ use super::request::Freshness;
 use super::staged::{Complete, Staged};
 use super::stream::{Heard, List, Read, Watch};
 use super::transport::{Request, Transport};
-use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
+use super::{Delta, Gone, Reflector, Report, Sink, State, Unread, Why};
 use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
 use crate::object::Version;
 use crate::wire::{Change, ListEnd, WatchFrame, WireError};
@@ -56,7 +56,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                         return Ok(self.watch(watch));
                     }
                     Ok(_) => others = true,
-                    Err(error) => self.unreadable(None, &error),
+                    Err(error) => self.unread(Unread::Bookmark, &error),
                 }
                 None
             }

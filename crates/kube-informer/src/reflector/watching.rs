@@ -14,7 +14,7 @@ use super::fault::{Fault, Remedy};
 use super::request::Freshness;
 use super::stream::{Heard, List, Read, Watch};
 use super::transport::Transport;
-use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
+use super::{Delta, Gone, Reflector, Report, Sink, State, Unread, Why};
 use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
 use crate::object::Version;
 use crate::wire::{Change, WatchFrame, WireError};
@@ -100,7 +100,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                         self.version = Some(version.clone());
                         self.sink.deliver(Delta::Progress(version)).await?;
                     }
-                    Err(error) => self.unreadable(None, &error),
+                    Err(error) => self.unread(Unread::Bookmark, &error),
                 }
             }
             Heard::Frame(WatchFrame::Error(status)) => {

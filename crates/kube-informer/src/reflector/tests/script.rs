@@ -408,9 +408,8 @@ impl Sink for Notebook {
 
     fn report(&self, report: Report) {
         let mut seen = self.0.seen.lock().unwrap();
-        if let Report::Unreadable { key, .. } = &report {
-            let key = key.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
-            seen.unreadable.push(key);
+        if let Report::Unreadable { what, .. } = &report {
+            seen.unreadable.push(what.to_string());
         }
         seen.reports.push(report);
     }
