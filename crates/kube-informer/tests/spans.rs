@@ -98,7 +98,7 @@ impl Lines {
 
     async fn until(&self, parts: &[&str]) -> String {
         let found = eventually("something is said", SOON, async || self.with(parts).pop());
-        tokio::time::timeout(SOON, found)
+        tokio::time::timeout(SOON / 2, found)
             .await
             .unwrap_or_else(|_| panic!("nothing says {parts:?}: {:#?}", self.with(&[])))
     }

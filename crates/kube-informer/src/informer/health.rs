@@ -386,7 +386,11 @@ impl Board {
                     %request, object = %what, %error,
                     "it cannot be read, and what was known is kept; {}", cause.advice()
                 );
-                let (request, message) = (request.clone(), format!("{what}: {error}"));
+                let what = what.to_string();
+                // Most errors say themselves whose they are.
+                let message =
+                    if error.starts_with(&what) { error.clone() } else { format!("{what}: {error}") };
+                let request = request.clone();
                 notes.last_unreadable = Some(Why { cause, request, message, again: Duration::ZERO });
             }
             Report::Absent => {

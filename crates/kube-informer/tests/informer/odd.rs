@@ -74,7 +74,7 @@ impl Play {
         let text = said.to_string();
         let path = format!("{verb} {}", self.stage.place.path("configmaps"));
         for part in parts.iter().copied().chain([&*path, Cause::Unreadable.advice()]) {
-            assert!(text.contains(part), "{part} is not in {text}");
+            assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
         }
     }
 
