@@ -42,6 +42,7 @@ mod inbox;
 mod mailbox;
 mod pending;
 mod registration;
+mod spanned;
 
 // What is waited for, and counted.
 mod stats;

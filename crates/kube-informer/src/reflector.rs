@@ -27,6 +27,7 @@
 //! It runs until its future is dropped or the sink is gone; nothing is left behind then.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ mod recovery;
 
 // The states, one step each.
 mod listing;
+mod spans;
 mod staged;
 mod upkeep;
 mod watching;
@@ -138,14 +140,38 @@ pub(crate) enum Report {
         remedy: Remedy,
         again: Duration,
     },
-    /// An object could not be read.
-    Unreadable { key: Option<ObjectKey>, error: String },
+    /// Something could not be read.
+    Unreadable {
+        /// What was asked for.
+        request: String,
+        what: Unread,
+        error: String,
+    },
     /// The resource is asked for in JSON from now on.
     TurnedToJson { error: String },
     /// The resource is not served, and it is proven that it is gone: so are its objects.
     Absent,
     /// The resource is not served, and may be there all the same: its objects stay.
     NotProvenAbsent { why: String },
+}
+
+/// What could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unread {
+    Object(ObjectKey),
+    /// An object, or what stands in its place.
+    Nameless,
+    Bookmark,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(key) => write!(f, "{key}"),
+            Self::Nameless => f.write_str("an object without a name"),
+            Self::Bookmark => f.write_str("a bookmark"),
+        }
+    }
 }
 
 /// What came from the server.
@@ -319,7 +345,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     /// Runs until the sink is gone.
     pub(crate) async fn run(mut self) {
-        while self.step().await.is_ok() {}
+        while self.chapter().await.is_ok() {}
     }
 
     /// One step of the state machine.
@@ -393,8 +419,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     }
 
     /// An object could not be read.
-    fn unreadable(&self, key: Option<ObjectKey>, error: &dyn std::fmt::Display) {
-        self.sink.report(Report::Unreadable { key, error: error.to_string() });
+    fn unreadable(&self, key: Option<ObjectKey>, error: &dyn fmt::Display) {
+        self.unread(key.map_or(Unread::Nameless, Unread::Object), error);
+    }
+
+    fn unread(&self, what: Unread, error: &dyn fmt::Display) {
+        self.sink.report(Report::Unreadable { request: self.asked.clone(), what, error: error.to_string() });
     }
 
     /// Protobuf held what the table does not know: nothing may be lost, so everything is read again in JSON.

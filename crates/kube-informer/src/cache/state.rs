@@ -37,6 +37,8 @@ enum Source {
     Event,
     /// A list: it is what the server has, even if that is older than what was seen.
     List,
+    /// A list of a server whose versions went back: it gives versions once more, and to something else.
+    Rewound,
 }
 
 impl State {
@@ -105,7 +107,7 @@ impl State {
             return;
         };
         let Some(old) = self.store.get(id).cloned() else { return };
-        if is_known(&old, &new) {
+        if is_known(&old, &new) && (source != Source::Rewound || is_equal(&old, &new)) {
             return;
         }
         if source == Source::Event && is_older(&new, &old) {
@@ -124,13 +126,16 @@ impl State {
     fn remove(&mut self, last: Object, told: &mut Vec<Applied>, faults: &mut Faults) {
         let Some(id) = self.store.find(last.key()) else { return };
         let Some(held) = self.store.get(id).cloned() else { return };
+        let is_same = held.uid() == last.uid();
         // A late word of a predecessor, or of a time before the object came back into the selection.
-        if held.uid() != last.uid() || is_older(&last, &held) {
+        if is_older(&last, &held) || !is_same && !is_older(&held, &last) {
             self.ignored.stale += 1;
             return;
         }
         self.forget(id, &held, faults);
-        told.push(Applied::Deleted { last, certain: true });
+        // Where a successor went that was never seen, nothing has that name, and the end of what had was missed.
+        let last = if is_same { last } else { held };
+        told.push(Applied::Deleted { last, certain: is_same });
     }
 
     /// The server said that it is gone, and not which version of it went.
@@ -159,6 +164,9 @@ impl State {
             objects.retain(|object| object.namespace() == namespace);
             self.ignored.out_of_scope += (all - objects.len()) as u64;
         }
+        let before = self.scopes.version(scope.unwrap_or_default()).flatten();
+        let went_back = before.is_some_and(|before| version < *before);
+        let source = if went_back { Source::Rewound } else { Source::List };
         self.scopes.reset(scope, version);
 
         let mut listed = Marks::new(self.store.end());
@@ -193,7 +201,7 @@ impl State {
         // A first list is told at once: to grow while it is told would take twice the memory.
         told.reserve(objects.len().saturating_sub(self.store.len()));
         for object in objects {
-            self.put(object, Source::List, told, faults);
+            self.put(object, source, told, faults);
         }
     }
 
@@ -219,6 +227,13 @@ impl State {
 /// Whether this very version is there already. Without a version, the content tells.
 fn is_known(held: &Object, new: &Object) -> bool {
     held.uid() == new.uid() && held.version() == new.version() && (!new.version().is_empty() || held == new)
+}
+
+/// Whether two of the same UID and version have the same content. Objects of different encodings are taken for equal on
+/// the word of their version, which is not believed here.
+fn is_equal(held: &Object, new: &Object) -> bool {
+    let is_same_json = || matches!((held.json(), new.json()), (Ok(held), Ok(new)) if held == new);
+    held == new && (held.encoding() == new.encoding() || is_same_json())
 }
 
 /// Versions that are no numbers have no order, and are taken as they come.

@@ -119,6 +119,12 @@ impl Core {
         &self.board
     }
 
+    /// What its tasks say is said in this.
+    pub(super) fn span(&self, namespace: Option<&str>) -> tracing::Span {
+        let resource = &self.spec.resource;
+        tracing::info_span!("informer", %resource, api_version = %resource.api_version(), namespace)
+    }
+
     pub(super) fn traffic(&self) -> &Traffic {
         &self.traffic
     }
@@ -147,6 +153,12 @@ impl Core {
         handlers.push(running);
     }
 
+    /// The queue, to be filled and emptied by hand.
+    #[cfg(test)]
+    pub(super) fn take_queue(&self) -> Option<(queue::Sender<Item>, Pump)> {
+        lock(&self.idle).take().map(|idle| (idle.sender, idle.pump))
+    }
+
     /// What applies changes, to be called by hand.
     #[cfg(test)]
     pub(super) fn take_applier(&self) -> Option<Arc<super::pump::Applier>> {
@@ -171,16 +183,13 @@ impl Core {
         self.board.started();
         let applier = pump.applier();
         let alarm = Alarm(Arc::clone(self));
-        tasks.push(Task::spawn(self.runtime(), async move {
+        let run = async move {
             pump.run(&alarm.0).await;
             drop(alarm);
-        }));
+        };
+        tasks.push(Task::spawn(self.runtime(), run.instrument(self.span(None))));
         for (number, (namespace, target)) in self.spec.targets().into_iter().enumerate() {
-            let span = tracing::info_span!(
-                "informer",
-                resource = %self.spec.resource,
-                namespace = namespace.as_deref().unwrap_or_default()
-            );
+            let span = self.span(namespace.as_deref());
             let alarm = Alarm(Arc::clone(self));
             let sink =
                 ScopeSink::new(Arc::clone(self), number, namespace, Arc::clone(&applier), sender.clone());

@@ -27,10 +27,10 @@ pub struct Health {
     pub relists: Relists,
     /// How often a watch was opened.
     pub watches: u64,
-    /// Objects that could not be read, so far. What was known of them before is kept.
+    /// Objects that could not be read, and bookmarks, so far. What was known of them before is kept.
     pub unreadable: u64,
-    /// The last object that could not be read, and why.
-    pub last_unreadable: Option<String>,
+    /// The last of them: what was asked for, which one it is, why, and what to do.
+    pub last_unreadable: Option<Why>,
     /// The encoding in which the server last sent something.
     pub encoding: Option<Encoding>,
 }
@@ -57,7 +57,7 @@ pub enum State {
     Stopped,
 }
 
-/// Why an informer is stale.
+/// Why an informer is stale, or something could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
     /// In one word.
@@ -66,7 +66,7 @@ pub struct Why {
     pub request: String,
     /// What happened.
     pub message: String,
-    /// When it is tried again.
+    /// When it is tried again; zero where that is not known.
     pub again: Duration,
 }
 
@@ -264,7 +264,7 @@ struct Notes {
     relists: Relists,
     watches: u64,
     unreadable: u64,
-    last_unreadable: Option<String>,
+    last_unreadable: Option<Why>,
     encoding: Option<Encoding>,
 }
 
@@ -333,6 +333,7 @@ impl Board {
                     Reason::Encoding => &mut relists.encoding,
                 };
                 *count += 1;
+                tracing::debug!(?reason, "everything is being listed");
                 let Some(scope) = notes.scopes.get_mut(scope) else { return };
                 scope.is_watching = false;
                 match &scope.state {
@@ -378,12 +379,19 @@ impl Board {
                 }
                 scope.stale(cause, request.clone(), message, *again);
             }
-            Report::Unreadable { key, error } => {
+            Report::Unreadable { request, what, error } => {
                 notes.unreadable += 1;
-                let key =
-                    key.as_ref().map_or_else(|| "an object without a name".to_owned(), ToString::to_string);
-                tracing::warn!(object = %key, %error, "an object cannot be read; what was known of it is kept");
-                notes.last_unreadable = Some(format!("{key}: {error}"));
+                let cause = Cause::Unreadable;
+                tracing::warn!(
+                    %request, object = %what, %error,
+                    "it cannot be read, and what was known is kept; {}", cause.advice()
+                );
+                let what = what.to_string();
+                // Most errors say themselves whose they are.
+                let message =
+                    if error.starts_with(&what) { error.clone() } else { format!("{what}: {error}") };
+                let request = request.clone();
+                notes.last_unreadable = Some(Why { cause, request, message, again: Duration::ZERO });
             }
             Report::Absent => {
                 tracing::warn!("the resource is gone, and so are its objects");

@@ -11,14 +11,16 @@ use std::time::Duration;
 use futures_core::Stream;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::Informer;
 use super::event::Event;
-use super::handler::{self, Closure, Handler};
+use super::handler::{self, Handler};
 use super::hub::Hub;
 use super::inbox::Inbox;
 use super::mailbox::{Delivery, Mailbox};
 use super::running::{Running, until_closed};
+use super::spanned;
 use super::stats::Durations;
 use super::wait::moment;
 use crate::cache::Snapshot;
@@ -137,7 +139,8 @@ impl<K: Send + 'static> Subscription<K> {
         let (inbox, informer) = self.open();
         let mailbox = Arc::clone(inbox.mailbox());
         let (running, done) = watch::channel(());
-        informer.core().callers().add(Closure::new(inbox, closure, running));
+        let core = informer.core();
+        core.callers().add(spanned::closure(core.span(None), inbox, closure, running));
         Registration::keep(Running { mailbox, done, task: None }, &informer)
     }
 
@@ -146,10 +149,12 @@ impl<K: Send + 'static> Subscription<K> {
         let (inbox, informer) = self.open();
         let mailbox = Arc::clone(inbox.mailbox());
         let (running, done) = watch::channel(());
-        let task = informer.core().runtime().spawn(async move {
+        let run = async move {
             handler::run_handler(inbox, handler).await;
             drop(running);
-        });
+        };
+        let core = informer.core();
+        let task = core.runtime().spawn(run.instrument(core.span(None)));
         Registration::keep(Running { mailbox, done, task: Some(task.abort_handle()) }, &informer)
     }
 

@@ -11,7 +11,7 @@ use self::hand::{Hand, seen};
 use super::*;
 use crate::encoding::Encoding;
 use crate::reflector::fault::{Fault, Remedy};
-use crate::reflector::{Report, Why as Reason};
+use crate::reflector::{Delta, Report, Sink, Why as Reason};
 use crate::wire::Status;
 
 mod delivery;
@@ -352,7 +352,44 @@ async fn promise_14_what_never_arrives_is_an_error_at_once() {
     pod.metadata.namespace = Some("d".to_owned());
     pod.metadata.resource_version = Some("3".to_owned());
     informer.caught_up(&Written::of(&pod), SOON).await.unwrap();
+
+    // Of one object, no version of another one is ever seen.
+    let mut hand = Hand::new(Scope::object("d", "a"));
+    let informer = hand.informer();
+    hand.list(&[("a", 1)], 3);
+    let of = |name: &str, version: &str| Written::new(Resource::of::<Pod>(), "d", version).named(name);
+    for version in ["2", "9"] {
+        let error = informer.caught_up(&of("b", version), SOON).await.unwrap_err();
+        assert!(matches!(error, CaughtUpError::OtherObject { .. }), "{error}");
+        assert!(error.to_string().contains("\"b\"") && error.to_string().contains("d/a"), "{error}");
+    }
+    informer.caught_up(&of("a", "3"), SOON).await.unwrap();
     assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_to_the_cache_is_counted() {
+    let spec = spec::Spec::new(Resource::of::<Pod>(), Scope::All);
+    let callers = callers::Callers::new(tokio::runtime::Handle::current());
+    let core = Core::new("pods".into(), spec, Default::default(), callers);
+    let (sender, pump) = core.take_queue().unwrap();
+    let applier = pump.applier();
+    let mut sink = pump::ScopeSink::new(Arc::clone(&core), 0, None, applier, sender);
+    let on_the_way = || (core.stats().queue_length, core.stats().queue_bytes);
+    assert_eq!(on_the_way(), (0, 0));
+    // A list, and what comes while that waits.
+    let list =
+        Delta::Replace { objects: Vec::new(), unreadable: Vec::new(), complete: true, version: "3".into() };
+    sink.deliver(list).await.unwrap();
+    let (length, bytes) = on_the_way();
+    assert!(length == 1 && bytes > 0, "{length}, {bytes}");
+    sink.deliver(Delta::Progress("4".into())).await.unwrap();
+    sink.flush().await.unwrap();
+    assert_eq!(on_the_way(), (2, 2 * bytes));
+    drop(sink);
+    pump.run(&core).await;
+    assert_eq!(on_the_way(), (0, 0));
+    assert_eq!(core.stats().versions, [(String::new(), "4".to_owned())]);
 }
 
 #[tokio::test]

@@ -159,6 +159,9 @@ impl Written {
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "version {} of {}", self.version, self.resource)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name:?}")?;
+        }
         if !self.namespace.is_empty() {
             write!(f, " in {}", self.namespace)?;
         }
@@ -177,6 +180,14 @@ pub enum CaughtUpError {
         written: String,
         /// What the informer is for.
         resource: String,
+    },
+    /// It is of another object than the only one that is watched.
+    #[error("{written} never arrives here: this informer is for {object} alone")]
+    OtherObject {
+        /// What was written.
+        written: String,
+        /// What the informer is for.
+        object: String,
     },
     /// It has no version: it is not what the server gave back.
     #[error("{written} has no version: use the object that the server answered the write with")]
@@ -215,12 +226,16 @@ pub(super) fn has(core: &Core, written: &Written) -> Option<bool> {
     if !written.is_of(&core.spec().resource) || written.version.is_empty() {
         return None;
     }
-    if let (Scope::Object { name, .. }, Some(written)) = (&core.spec().scope, &written.name)
-        && name != written
-    {
+    if is_of_another_object(core, written) {
         return None;
     }
     core.cache().snapshot().reached(&written.namespace, &written.version).ok()
+}
+
+/// Whether one object is watched, and another one was written.
+fn is_of_another_object(core: &Core, written: &Written) -> bool {
+    let Scope::Object { name, .. } = &core.spec().scope else { return false };
+    written.name.as_ref().is_some_and(|written| written != name)
 }
 
 /// Waits until the cache has what was written.
@@ -229,6 +244,10 @@ pub(super) async fn caught_up(core: &Core, written: &Written) -> Result<(), Caug
     if !written.is_of(resource) {
         let resource = resource.to_string();
         return Err(CaughtUpError::OtherResource { written: written.to_string(), resource });
+    }
+    if is_of_another_object(core, written) {
+        let object = core.spec().scope.to_string();
+        return Err(CaughtUpError::OtherObject { written: written.to_string(), object });
     }
     if written.version.is_empty() {
         return Err(CaughtUpError::NoVersion { written: written.to_string() });

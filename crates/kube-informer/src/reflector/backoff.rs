@@ -41,7 +41,8 @@ impl Backoff {
         Self { settings, next: settings.initial, last: None, jitter: fastrand::Rng::new() }
     }
 
-    /// Something worked for so long. If that is longer than the longest wait, the next one is the first again.
+    /// Something worked for so long. If that is longer than the longest wait, the next one is the first again: what is cut
+    /// every minute, and works until then, is not to be waited for longer and longer.
     pub(crate) fn worked(&mut self, time: Duration) {
         if time >= self.settings.max {
             self.next = self.settings.initial;

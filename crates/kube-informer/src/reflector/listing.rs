@@ -11,8 +11,8 @@ use super::request::Freshness;
 use super::staged::{Complete, Staged};
 use super::stream::{Heard, List, Read, Watch};
 use super::transport::{Request, Transport};
-use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
-use crate::encoding::{Bookmark, DecodeError, Encoding};
+use super::{Delta, Gone, Reflector, Report, Sink, State, Unread, Why};
+use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
 use crate::object::Version;
 use crate::wire::{Change, ListEnd, WatchFrame, WireError};
 
@@ -56,7 +56,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                         return Ok(self.watch(watch));
                     }
                     Ok(_) => others = true,
-                    Err(error) => self.unreadable(None, &error),
+                    Err(error) => self.unread(Unread::Bookmark, &error),
                 }
                 None
             }
@@ -65,8 +65,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 let fault = Fault::Status(Box::new(status));
                 return Ok(self.list_failed(fault, freshness, true).await);
             }
-            Heard::Unreadable(error) => {
-                self.skipped(&error, &mut staged);
+            Heard::Unreadable(error, change) => {
+                let key = self.skipped(&error);
+                match (change, key) {
+                    (Some(Change::Deleted), Some(key)) => staged.remove_key(&key),
+                    (_, key) => staged.unreadable(key),
+                }
                 None
             }
             Heard::End => {
@@ -161,7 +165,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                     Err(error) if error.wants_json() => return Err(Interrupted::Json(error)),
                     Err(error) => self.staged_unreadable(&error, staged),
                 },
-                Read::Unreadable(error) => self.skipped(&error, staged),
+                Read::Unreadable(error) => staged.unreadable(self.skipped(&error)),
                 Read::End(end) => return Ok((encoding, end)),
             }
             self.received(false);
@@ -195,14 +199,14 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         staged.unreadable(key);
     }
 
-    /// A part of the body could not even be told to be an object.
-    fn skipped(&mut self, error: &WireError, staged: &mut Staged) {
+    /// A part of the body could not even be told to be an object; the key that it has all the same, where there is one.
+    pub(super) fn skipped(&self, error: &WireError) -> Option<ObjectKey> {
         let key = match error {
             WireError::Skipped(error) => error.key.as_deref().cloned(),
             _ => None,
         };
         self.unreadable(key.clone(), error);
-        staged.unreadable(key);
+        key
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which requests a reflector sends: lists, streaming lists, watches, and a look at the server's version.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
 use super::transport::Request;
@@ -78,6 +79,16 @@ pub(crate) enum Freshness {
     NotOlderThan(Version),
     /// The newest that there is: read from the store itself.
     Newest,
+}
+
+impl fmt::Display for Freshness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("any"),
+            Self::NotOlderThan(version) => write!(f, "{version}"),
+            Self::Newest => f.write_str("newest"),
+        }
+    }
 }
 
 impl Target {

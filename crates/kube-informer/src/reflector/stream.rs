@@ -11,7 +11,7 @@ use super::Traffic;
 use super::fault::{self, Fault};
 use super::transport::{Body, Request, Response, Transport};
 use crate::encoding::Encoding;
-use crate::wire::{ListEnd, ListItems, Status, WatchFrame, WatchFrames, WireError};
+use crate::wire::{Change, ListEnd, ListItems, Status, WatchFrame, WatchFrames, WireError};
 
 /// Sends a request, and gives the response if it is a success in one of the encodings.
 pub(super) async fn open(
@@ -95,8 +95,8 @@ impl Timer {
 /// What a watch has next.
 pub(super) enum Heard {
     Frame(WatchFrame),
-    /// An event that cannot be read; others follow.
-    Unreadable(WireError),
+    /// An event that cannot be read; others follow. How its object changed, where that can be told.
+    Unreadable(WireError, Option<Change>),
     /// The server has ended it.
     End,
     /// The connection broke. `inside`: a part of an event had come.
@@ -149,7 +149,7 @@ impl Watch {
                 Some(Err(error)) if !error.is_fatal() => {
                     self.events += 1;
                     traffic.objects += 1;
-                    return Heard::Unreadable(error);
+                    return Heard::Unreadable(error, self.frames.skipped_change());
                 }
                 Some(Err(error)) => return Heard::Failed(error.into()),
                 None => {}

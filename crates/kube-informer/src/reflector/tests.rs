@@ -136,7 +136,7 @@ async fn promise_1_pages_are_one_list_and_a_page_that_expired_is_followed_by_all
 
 #[tokio::test(start_paused = true)]
 async fn promise_1_a_version_that_is_too_large_or_expired_falls_back_to_the_newest_and_does_not_loop() {
-    for reason in [status(410, "Expired"), script::too_large()] {
+    for reason in [status(410, "Expired")].into_iter().chain(script::too_large()) {
         let seen = Play::new([
             status(UNSUPPORTED, "Invalid"),
             Answer::Body(list(&[], 5)),
@@ -378,14 +378,50 @@ async fn an_object_that_cannot_be_read_is_kept_reported_and_listed_once() {
     assert_eq!(seen.unreadable, ["d/a", "d/a", "d/a"]);
 }
 
+/// Events of an object that are none as a whole: broken off within the object, and above the limit.
+fn lost(kind: &str) -> [Piece; 2] {
+    let begin = |spec: &str| {
+        format!(r#"{{"type":"{kind}","object":{{"metadata":{{"name":"a","namespace":"d"}},"spec":{spec}"#)
+    };
+    let large = "x".repeat(script::LIMIT);
+    [Piece::raw(&begin("{]")), Piece::raw(&begin(&format!(r#"{{"x":"{large}"}}}}}}"#)))]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_events_are_none_is_kept_reported_and_listed_once() {
+    for (again, first) in lost("MODIFIED").into_iter().zip(lost("ADDED")) {
+        let listed = vec![
+            first,
+            Piece::bookmark(8, true),
+            // It is known by now that another list does not help.
+            again.clone(),
+            again.clone(),
+            Piece::event("MODIFIED", pod("b", 9)),
+            Piece::Hang,
+        ];
+        let seen =
+            Play::new([Answer::Watch(then(streaming(&[("a", 1)], 5), [again])), Answer::Watch(listed)])
+                .run()
+                .await;
+        assert_eq!(seen.deltas, ["replace 5: a@1", "replace 8: (kept d/a)", "put b@9"]);
+        assert_eq!(seen.unreadable, ["d/a"; 4]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_cannot_be_read_is_told_by_its_key() {
     let deleted = Piece::raw(
         r#"{"type":"DELETED","object":{"metadata":{"name":"a","namespace":"d"},"spec":{"x":1,"x":2}}}"#,
     );
-    let seen =
-        Play::new([Answer::Watch(then(streaming(&[("a", 1)], 5), [deleted, Piece::Hang]))]).run().await;
-    assert_eq!(seen.deltas, ["replace 5: a@1", "remove d/a by its key"]);
+    for deleted in [deleted].into_iter().chain(lost("DELETED")) {
+        let events = then(streaming(&[("a", 1)], 5), [deleted.clone(), Piece::Hang]);
+        let seen = Play::new([Answer::Watch(events)]).run().await;
+        assert_eq!(seen.deltas, ["replace 5: a@1", "remove d/a by its key"]);
+        // While a list streams, it is not in the list.
+        let events = vec![Piece::event("ADDED", pod("a", 1)), deleted, Piece::bookmark(5, true), Piece::Hang];
+        let seen = Play::new([Answer::Watch(events)]).run().await;
+        assert_eq!(seen.deltas, ["replace 5:"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@
 //! be another one by then, after a look at its version. Where nothing came of some of them in a row, everything is listed,
 //! and that again as long as it stays so: something on the way lets no watch pass.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,8 +14,8 @@ use super::fault::{Fault, Remedy};
 use super::request::Freshness;
 use super::stream::{Heard, List, Read, Watch};
 use super::transport::Transport;
-use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
-use crate::encoding::{Bookmark, DecodeError, Encoding};
+use super::{Delta, Gone, Reflector, Report, Sink, State, Unread, Why};
+use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
 use crate::object::Version;
 use crate::wire::{Change, WatchFrame, WireError};
 
@@ -99,14 +100,14 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                         self.version = Some(version.clone());
                         self.sink.deliver(Delta::Progress(version)).await?;
                     }
-                    Err(error) => self.unreadable(None, &error),
+                    Err(error) => self.unread(Unread::Bookmark, &error),
                 }
             }
             Heard::Frame(WatchFrame::Error(status)) => {
                 return Ok(self.watch_failed(Fault::Status(Box::new(status))).await);
             }
-            Heard::Unreadable(error) => {
-                if let Some(state) = self.event_lost(&error) {
+            Heard::Unreadable(error, change) => {
+                if let Some(state) = self.event_lost(change, &error).await? {
                     return Ok(state);
                 }
             }
@@ -159,21 +160,31 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     ) -> Result<Option<State>, Gone> {
         let key = error.key.as_deref().cloned();
         self.unreadable(key.clone(), error);
+        self.without_content(Some(change), key, error).await
+    }
+
+    /// Something in the stream was not an event, or is too large for one. Whose it is and what became of that may be known
+    /// all the same.
+    async fn event_lost(&mut self, change: Option<Change>, error: &WireError) -> Result<Option<State>, Gone> {
+        let key = self.skipped(error);
+        self.without_content(change, key, error).await
+    }
+
+    async fn without_content(
+        &mut self,
+        change: Option<Change>,
+        key: Option<ObjectKey>,
+        error: &(dyn Display + Sync),
+    ) -> Result<Option<State>, Gone> {
         match (change, key) {
-            (Change::Deleted, Some(key)) => {
+            (Some(Change::Deleted), Some(key)) => {
                 self.unreadable.remove(&key);
                 self.sink.deliver(Delta::RemoveKey(key)).await?;
                 Ok(None)
             }
-            (_, Some(key)) if self.unreadable.contains(&key) => Ok(None),
+            (Some(_), Some(key)) if self.unreadable.contains(&key) => Ok(None),
             _ => Ok(Some(self.list_after_unreadable(error.to_string()))),
         }
-    }
-
-    /// Something in the stream was not an event.
-    fn event_lost(&mut self, error: &WireError) -> Option<State> {
-        self.unreadable(None, error);
-        Some(self.list_after_unreadable(error.to_string()))
     }
 
     /// Everything, but not at once: what is broken may be broken for long.

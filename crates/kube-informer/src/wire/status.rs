@@ -96,9 +96,14 @@ impl Status {
     /// Whether the version that was asked for is newer than what this server has.
     #[must_use]
     pub fn is_too_large_resource_version(&self) -> bool {
-        // The servers of 1.17 and 1.18 say it in the message only.
-        self.details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
-            || (self.reason == "Timeout" && self.message.contains("Too large resource version"))
+        const WORDS: &str = "Too large resource version";
+        let causes = &self.details.causes;
+        if causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") {
+            return true;
+        }
+        // Servers of 1.17.0 to 1.18.5 say it in the message of a cause, older ones in that of the whole.
+        let is_timeout = self.reason == "Timeout" || (self.reason.is_empty() && self.code == 504);
+        is_timeout && (causes.iter().any(|cause| cause.message == WORDS) || self.message.contains(WORDS))
     }
 
     /// When to try again, if the server says so.

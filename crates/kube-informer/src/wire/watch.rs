@@ -41,6 +41,8 @@ pub struct WatchFrames {
     input: Input,
     state: State,
     failed: Option<WireError>,
+    /// How the object of the last event changed that was unusable.
+    skipped: Option<Change>,
 }
 
 /// One event of a watch.
@@ -100,7 +102,7 @@ impl WatchFrames {
     /// Splits a body in this encoding; an event may have `limit` bytes.
     #[must_use]
     pub fn new(encoding: Encoding, limit: usize) -> Self {
-        Self { encoding, limit, input: Input::default(), state: State::Begin, failed: None }
+        Self { encoding, limit, input: Input::default(), state: State::Begin, failed: None, skipped: None }
     }
 
     /// Gives the next chunk of the body. Take every frame that there is before the next: chunks wait here.
@@ -126,6 +128,12 @@ impl WatchFrames {
             self.failed = Some(error.clone());
         }
         next
+    }
+
+    /// How an object changed by the last event that was unusable, [`WireError::Skipped`], where the event says that.
+    #[must_use]
+    pub fn skipped_change(&self) -> Option<Change> {
+        self.skipped
     }
 
     /// The body has ended.
@@ -206,7 +214,7 @@ impl WatchFrames {
                         // What is held beyond the limit depends on the chunks; the key must not.
                         let line = self.input.take();
                         let beginning = line.get(..self.limit).unwrap_or(&line);
-                        return Some(Err(event::whose(Encoding::Json, beginning, WireError::Skipped(error))));
+                        return Some(Err(self.skip(beginning, WireError::Skipped(error))));
                     }
                     if end.is_none() {
                         continue;
@@ -217,8 +225,7 @@ impl WatchFrames {
                     self.input.keep();
                     if !line.iter().all(|byte| is_space(*byte)) {
                         return Some(
-                            event::from_json(&line)
-                                .map_err(|error| at(start, event::whose(Encoding::Json, &line, error))),
+                            event::from_json(&line).map_err(|error| at(start, self.skip(&line, error))),
                         );
                     }
                 }
@@ -289,8 +296,7 @@ impl WatchFrames {
                     let start = self.input.kept_from();
                     let message = self.input.take();
                     return Some(
-                        event::from_protobuf(&message)
-                            .map_err(|error| at(start, event::whose(Encoding::Protobuf, &message, error))),
+                        event::from_protobuf(&message).map_err(|error| at(start, self.skip(&message, error))),
                     );
                 }
                 // Beginning => SkipMessage
@@ -299,7 +305,7 @@ impl WatchFrames {
                     let error = self.too_large();
                     let beginning = self.input.take();
                     let error = WireError::Skipped(error);
-                    return Some(Err(event::whose(Encoding::Protobuf, &beginning, error)));
+                    return Some(Err(self.skip(&beginning, error)));
                 }
                 // SkipMessage => Length
                 State::SkipMessage { left: 0 } => self.state = BETWEEN,
@@ -330,6 +336,12 @@ impl WatchFrames {
                 WireError::Broken(DecodeError::new(Fault::WrongEnvelope, 0, "watch events or a v1 Status"))
             }
         }
+    }
+
+    /// The error of one event, of which the beginning suffices.
+    fn skip(&mut self, event: &[u8], error: WireError) -> WireError {
+        self.skipped = event::change(self.encoding, event);
+        event::whose(self.encoding, event, error)
     }
 
     fn too_large(&self) -> DecodeError {

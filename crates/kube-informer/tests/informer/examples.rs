@@ -1,7 +1,7 @@
 //! The examples, run as people run them.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
@@ -21,6 +21,16 @@ on_both! {
     narrow_view_reads_two_fields,
     sample_controller_keeps_deployments_as_foos_want_them,
     manager_tells_the_story_of_one_object,
+}
+
+#[test]
+fn the_examples_to_begin_with_have_less_than_sixty_lines() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for name in ["pod_informer", "dynamic_informer", "indexed_pods", "metadata_only", "narrow_view"] {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.rs"))).unwrap();
+        let lines = text.lines().count();
+        assert!((10..60).contains(&lines), "{name} has {lines} lines");
+    }
 }
 
 /// An example that runs, and the lines that it prints.

@@ -19,7 +19,7 @@ on_both! {
     promise_05_an_idle_watch_is_left_alone,
 }
 
-/// How many objects are updated, and how often.
+/// How many objects are updated, and how often before it is looked at what waits: more often than anything is kept as it came.
 const OBJECTS: usize = 20;
 const UPDATES: u64 = 1_200;
 
@@ -53,24 +53,38 @@ async fn promise_10_handlers_that_are_stuck_hold_up_nobody(place: Place) -> Resu
         entries.recv_timeout(SOON)?;
     }
 
+    let terminated = terminated_watchers(&stage).await?;
     let pace = Pace { seed: 1, per_second: 1_000.0, parallelism: 16 };
     let steady = Steady::start(endpoint, namespace, load::custom_resources(1, OBJECTS), pace);
-    steady.wait(UPDATES).await;
+    let mut kept = Vec::new();
+    for updates in [UPDATES, 5 * UPDATES] {
+        steady.wait(updates).await;
+        eventually("all have come", SOON, async || (informer.stats().updated >= updates).then_some(())).await;
+        // Not more than that and one entry per object, however often it has changed.
+        let waiting = latest.stats().backlog;
+        assert!((OBJECTS - 1..=UNFOLDED + OBJECTS).contains(&waiting), "{waiting} after {updates}");
+        kept.push(informer.stats().cache.kept_bytes);
+    }
     let updated = steady.stop().await;
     assert_eq!(updated.failed, 0, "{:?}", updated.failures);
+    assert!(updated.written >= 5 * UPDATES);
+    // Updates of the same objects: what is kept of them stays about the same.
+    assert!(kept[1] <= 2 * kept[0], "{kept:?}");
 
     stage.settled(&informer, "", &[&told[0], &told[1]]).await;
-    assert!(told[1].told().updated >= UPDATES || told[1].told().gaps > 0);
+    assert!(told[1].told().updated >= 5 * UPDATES || told[1].told().gaps > 0);
     assert_eq!((latest.stats().handled, every.stats().handled, unread.stats().handled), (0, 0, 0));
-    // Not more than that and one entry per object, however often it has changed.
-    let waiting = latest.stats().backlog;
-    assert!((OBJECTS - 1..=UNFOLDED + OBJECTS).contains(&waiting), "{waiting}");
     // The server saw a client that takes what it sends.
     let health = live(&informer).await;
     assert_eq!((health.watches, health.relists.first), (1, 1));
     assert_eq!(stage.watches("gadgets").len(), 1);
     assert!(stage.watches("gadgets")[0].is_open());
-    assert_eq!(informer.stats().queue_bytes, 0);
+    assert_eq!((informer.stats().queue_length, informer.stats().queue_bytes), (0, 0));
+    assert_eq!(
+        terminated_watchers(&stage).await?,
+        terminated,
+        "the server has ended a watch that fell behind"
+    );
 
     // Whoever is freed goes on with what there is now.
     drop(open);
@@ -79,9 +93,26 @@ async fn promise_10_handlers_that_are_stuck_hold_up_nobody(place: Place) -> Resu
     eventually("the second has caught up", SOON, async || (every.stats().backlog == 0).then_some(())).await;
     assert_eq!(every.stats().gaps, 1);
     assert!(every.stats().missed > 100);
+    // Of all that it missed, nothing was left but their number.
+    assert!(every.stats().handled <= 2 * OBJECTS as u64 + 2, "{:?}", every.stats());
     drop(unread);
     factory.shutdown().await;
     Ok(())
+}
+
+/// Watches of these objects that the real server has ended because their clients did not read; the embedded one never does.
+async fn terminated_watchers(stage: &Stage) -> Result<Option<f64>> {
+    if !stage.place.is_real() {
+        return Ok(None);
+    }
+    let page = stage.place.endpoint.get("/metrics").await?.success()?.text().into_owned();
+    assert!(page.contains("apiserver_watch_cache_"), "{page}");
+    let is_meant = |line: &&str| {
+        line.starts_with("apiserver_terminated_watchers_total{") && line.contains("\"gadgets\"")
+    };
+    // A counter without a label's value is not there.
+    let count = page.lines().find(is_meant).and_then(|line| line.rsplit_once(' '));
+    Ok(Some(count.map_or(Ok(0.0), |(_, count)| count.parse())?))
 }
 
 /// What holds someone up until the other end is dropped.

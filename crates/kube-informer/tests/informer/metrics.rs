@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_informer::factory::Factory;
-use kube_informer::informer::{Cause, Scope};
+use kube_informer::informer::{Cause, Delivery, Scope};
 use kube_informer_testbed::eventually::eventually;
-use kube_informer_testbed::proxy::{Answer, Match};
+use kube_informer_testbed::proxy::{Answer, Events, Match, WatchEvent};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use crate::harness::{Place, SOON, on_both};
-use crate::stage::{Stage, live, short, stale};
+use crate::stage::{Stage, health, live, short, stale};
 
 on_both! {
     a_scrape_tells_what_informers_and_handlers_do,
@@ -77,14 +77,22 @@ async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<(
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let stuck = maps.subscribe().name("teller").on(move |_| _ = gate.recv());
     assert_ne!(told.name(), stuck.name());
+    let (open_few, few_gate) = std::sync::mpsc::channel::<()>();
+    let few = maps.subscribe().name("few").delivery(Delivery::Every(1)).on(move |_| _ = few_gate.recv());
+    let panics = maps.subscribe().name("panics").on(|_| panic!("a handler that panics"));
     Page::of(&registry).assert("kube_informer_health", &[MAPS, "state=\"starting\""], 1.0);
     factory.start();
     factory.synced(SOON).await?;
     told.synced(SOON).await?;
+    panics.synced(SOON).await?;
     live(&maps).await;
     stage.change("a", "2").await?;
     stage.remove("b").await?;
     eventually("all is told", SOON, async || (told.stats().handled == 4).then_some(())).await;
+    eventually("it panicked", SOON, async || (panics.stats().panics == 4).then_some(())).await;
+    // That changes were missed is told when the handler goes on.
+    drop(open_few);
+    eventually("changes are missed", SOON, async || (few.stats().gaps == 1).then_some(())).await;
 
     let page = Page::of(&registry);
     let scope = format!("scope=\"{}\"", stage.place.namespace);
@@ -107,10 +115,54 @@ async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<(
     assert!(
         page.value("kube_informer_handler_backlog", &[MAPS, &other]).is_some_and(|waiting| waiting >= 1.0)
     );
+    for name in
+        ["queue_length", "queue_bytes", "unreadable_total", "index_faults_total", "stale_events_total"]
+    {
+        page.assert(&format!("kube_informer_{name}"), &[MAPS], 0.0);
+    }
+    for (name, handler, value) in [
+        ("panics", "panics", 4.0),
+        ("panics", "teller", 0.0),
+        ("gaps", "few", 1.0),
+        ("gaps", "teller", 0.0),
+        ("missed", "teller", 0.0),
+    ] {
+        let handler = format!("handler=\"{handler}\"");
+        page.assert(&format!("kube_informer_handler_{name}_total"), &[MAPS, &handler], value);
+    }
+    let missed = page.value("kube_informer_handler_missed_total", &[MAPS, "handler=\"few\""]);
+    assert_eq!(missed, Some(few.stats().missed as f64));
+    assert!(missed > Some(0.0));
+    let kept = page.value("kube_informer_kept_bytes", &[MAPS]);
+    assert!(kept > Some(0.0) && kept <= page.value("kube_informer_plain_bytes", &[MAPS]), "{kept:?}");
     assert!(page.value("kube_informer_received_bytes_total", &[MAPS]).is_some_and(|bytes| bytes > 100.0));
     assert!(page.value("kube_informer_last_version", &[MAPS]).is_some_and(|version| version > 1.0));
 
+    // What the server says when nothing happens, in place of a change.
+    let before = page.value("kube_informer_events_total", &[MAPS, "type=\"bookmark\""]);
+    let once = || Events::modified().named("a").at_most(1);
+    stage.proxy.on_all(Match::watch()).edit_events(once(), |event| event.set_kind("BOOKMARK"));
+    stage.change("a", "3").await?;
+    let bookmarks = || Page::of(&registry).value("kube_informer_events_total", &[MAPS, "type=\"bookmark\""]);
+    eventually("one has come", SOON, async || (bookmarks() > before).then_some(())).await;
+
     // What goes wrong is told as well.
+    stage.proxy.heal();
+    stage.proxy.cut_open(Match::watch()).await;
+    health(&maps, "watched again", |health| health.watches == 2).await;
+    Page::of(&registry).assert("kube_informer_watches_total", &[MAPS], 2.0);
+    let broken_off = |event: &mut WatchEvent| {
+        let object = event.object().clone();
+        event.set_object(object.slice(..object.len() - 1));
+    };
+    stage.proxy.on_all(Match::watch()).edit_events(once(), broken_off);
+    stage.change("a", "4").await?;
+    health(&maps, "listed", |health| health.watches == 3).await;
+    let page = Page::of(&registry);
+    page.assert("kube_informer_unreadable_total", &[MAPS], 1.0);
+    page.assert("kube_informer_relists_total", &[MAPS, "reason=\"unreadable\""], 1.0);
+    page.assert("kube_informer_watches_total", &[MAPS], 3.0);
+    stage.proxy.heal();
     let fault = stage.proxy.on(Match::any()).answer(Answer::internal_error());
     stage.proxy.cut_open(Match::watch()).await;
     stale(&maps, Cause::Server).await;

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::cache::Index;
 use kube_informer::encoding::Encoding;
 use kube_informer::factory::{Factory, Timings};
-use kube_informer::informer::{Delivery, Informer, Scope};
+use kube_informer::informer::{Cause, Delivery, Health, Informer, Scope};
 use kube_informer::object::Version;
 use kube_informer_apiserver::Server;
 use kube_informer_testbed::eventually::eventually;
@@ -67,6 +67,17 @@ impl Play {
         eventually(&what, SOON, async || (self.value(name).as_deref() == Some(value)).then_some(())).await;
     }
 
+    /// What could not be read is said with what was asked for, of which resource, why, and what to do.
+    fn assert_said(&self, health: Health, verb: &str, parts: &[&str]) {
+        let said = health.last_unreadable.unwrap();
+        assert_eq!(said.cause, Cause::Unreadable);
+        let text = said.to_string();
+        let path = format!("{verb} {}", self.stage.place.path("configmaps"));
+        for part in parts.iter().copied().chain([&*path, Cause::Unreadable.advice()]) {
+            assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
+        }
+    }
+
     async fn end(self) -> Result<()> {
         self.stage.proxy.heal();
         self.stage.settled(&self.informer, MADE_HERE, &[&self.told[0], &self.told[1]]).await;
@@ -93,8 +104,8 @@ async fn an_event_that_cannot_be_read_is_made_good_with_a_list(place: Place) -> 
     play.stage.change("bad", "2").await?;
     let health = health(&play.informer, "said", |health| health.relists.unreadable == 1).await;
     assert_eq!(health.unreadable, 1);
-    let said = health.last_unreadable.unwrap();
-    assert!(said.contains(&format!("{}/bad", play.stage.place.namespace)), "{said}");
+    let bad = format!("{}/bad: ", play.stage.place.namespace);
+    play.assert_said(health, "WATCH", &[&bad, "labels"]);
     play.until("bad", "2").await;
     play.end().await
 }
@@ -144,7 +155,7 @@ async fn an_item_of_a_list_that_cannot_be_read_is_said(place: Place) -> Result<(
     assert_eq!(play.value("good").as_deref(), Some("1"));
     let health = live(&play.informer).await;
     assert_eq!((health.unreadable, play.value("bad")), (1, None));
-    assert!(health.last_unreadable.unwrap().contains("/bad"));
+    play.assert_said(health, "LIST", &["/bad: ", "ownerReferences"]);
     // The next version of it may be better.
     play.stage.change("bad", "2").await?;
     play.until("bad", "2").await;
@@ -275,8 +286,7 @@ async fn a_bookmark_of_another_kind_is_not_believed() -> Result<()> {
     play.until("good", "2").await;
     let health = live(&play.informer).await;
     assert!(health.unreadable >= 1, "{health:#?}");
-    let said = health.last_unreadable.unwrap();
-    assert!(said.contains("Pod"), "{said}");
+    play.assert_said(health, "WATCH", &["a bookmark: ", "Pod"]);
     let version = play.informer.snapshot().version(&play.stage.place.namespace).and_then(Version::number);
     assert!(version.is_some_and(|version| version < 999_999_999), "{version:?}");
     assert_eq!(cached(&play.informer).len(), 2);

@@ -34,10 +34,20 @@ fn an_expired_version_is_known_by_its_code_or_its_reason() {
 
 #[test]
 fn a_version_that_is_too_large_is_known_by_the_words_of_old_servers_too() {
-    let old = Status::read(Json, br#"{"reason":"Timeout","message":"Too large resource version: 9"}"#);
-    assert!(old.is_too_large_resource_version());
-    let other = Status::read(Json, br#"{"reason":"Timeout","message":"too slow"}"#);
-    assert!(!other.is_too_large_resource_version());
+    for body in [
+        r#"{"reason":"Timeout","message":"Too large resource version: 9"}"#,
+        r#"{"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}}"#,
+        r#"{"code":504,"details":{"causes":[{"message":"Too large resource version"}]}}"#,
+    ] {
+        assert!(Status::read(Json, body.as_bytes()).is_too_large_resource_version(), "{body}");
+    }
+    for body in [
+        r#"{"reason":"Timeout","message":"too slow"}"#,
+        r#"{"reason":"Timeout","details":{"causes":[{"message":"too slow"}]}}"#,
+        r#"{"reason":"Invalid","details":{"causes":[{"message":"Too large resource version"}]}}"#,
+    ] {
+        assert!(!Status::read(Json, body.as_bytes()).is_too_large_resource_version(), "{body}");
+    }
 }
 
 #[test]

@@ -49,6 +49,14 @@ enum Told {
     Deleted(Key, Plain, bool),
 }
 
+/// Where an object comes from: an event, a list, or a list of a server that went back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Origin {
+    Event,
+    List,
+    Rewound,
+}
+
 #[derive(Debug, Clone, Default)]
 struct Model {
     objects: Whole,
@@ -104,11 +112,15 @@ impl Model {
         }
     }
 
-    fn put(&mut self, key: Key, new: Plain, force: bool, told: &mut Vec<Told>) {
+    fn put(&mut self, key: Key, new: Plain, from: Origin, told: &mut Vec<Told>) {
+        let is_known = |old: &Plain| match from {
+            Origin::Rewound => *old == new,
+            Origin::Event | Origin::List => old.uid == new.uid && old.version == new.version,
+        };
         match self.objects.get(&key).cloned() {
             None => told.push(Told::Added(key, new.clone())),
-            Some(old) if old.uid == new.uid && old.version == new.version => return,
-            Some(old) if !force && new.version < old.version => {
+            Some(old) if is_known(&old) => return,
+            Some(old) if from == Origin::Event && new.version < old.version => {
                 self.stale += 1;
                 return;
             }
@@ -122,7 +134,7 @@ impl Model {
         match step {
             Step::Put(key, plain) => {
                 self.raise(self.scope_of(key), plain.version);
-                self.put(key, plain, false, told);
+                self.put(key, plain, Origin::Event, told);
             }
             Step::Remove(key, plain) => {
                 self.raise(self.scope_of(key), plain.version);
@@ -132,11 +144,17 @@ impl Model {
                         self.objects.remove(&key);
                         told.push(Told::Deleted(key, plain, true));
                     }
+                    Some(held) if held.uid != plain.uid && held.version < plain.version => {
+                        told.push(Told::Deleted(key, held.clone(), false));
+                        self.objects.remove(&key);
+                    }
                     Some(_) => self.stale += 1,
                 }
             }
             Step::Replace(scope, objects, version) => {
                 let (at, namespace) = self.scope(scope);
+                let went_back = self.versions[at].is_some_and(|before| version < before);
+                let from = if went_back { Origin::Rewound } else { Origin::List };
                 self.versions[at] = Some(version);
                 let inside = |key: &Key| namespace.is_none_or(|namespace| key.0 == namespace);
                 let objects: Vec<_> = objects.into_iter().filter(|(key, _)| inside(key)).collect();
@@ -146,7 +164,7 @@ impl Model {
                         told.push(Told::Deleted(key, held, false));
                     }
                 }
-                objects.into_iter().for_each(|(key, plain)| self.put(key, plain, true, told));
+                objects.into_iter().for_each(|(key, plain)| self.put(key, plain, from, told));
             }
             Step::Progress(scope, version) => self.raise(self.scope(scope).0, version),
             Step::AddIndex(_) | Step::RemoveIndex(_) => {}

@@ -138,7 +138,7 @@ pub(crate) fn next(events: &mut Events<serde_json::Value>) -> Option<Event> {
     }
 }
 
-fn short(event: &Event) -> String {
+pub(crate) fn short(event: &Event) -> String {
     let mark = |is: bool, mark: &'static str| if is { mark } else { "" };
     match event {
         Event::Added { new, initial } => format!("+{}@{}{}", new.name(), new.version(), mark(*initial, "!")),

@@ -105,11 +105,23 @@ pub(super) fn retry_after(code: u16, seconds: u64) -> Answer {
     Answer::Status { code, body: status_body(code, "TooManyRequests"), retry_after: Some(seconds) }
 }
 
-pub(super) fn too_large() -> Answer {
-    let cause = r#""details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}"#;
-    let body = format!(r#"{{"kind":"Status","apiVersion":"v1","reason":"Timeout","code":504,{cause}}}"#);
-    Answer::Status { code: 504, body, retry_after: None }
+/// That a version is too large, as servers say it since 1.18.6, as those since 1.17.0 did, and as those before did.
+pub(super) fn too_large() -> [Answer; 3] {
+    let words = "Too large resource version";
+    let causes = |reason: &str| format!(r#""details":{{"causes":[{{{reason}"message":"{words}"}}]}}"#);
+    let parts = [
+        format!(r#""message":"m",{}"#, causes(r#""reason":"ResourceVersionTooLarge","#)),
+        format!(r#""message":"m",{}"#, causes("")),
+        format!(r#""message":"Timeout: {words}: 9, current: 5","details":{{}}"#),
+    ];
+    parts.map(|parts| {
+        let body = format!(r#"{{"kind":"Status","apiVersion":"v1","reason":"Timeout","code":504,{parts}}}"#);
+        Answer::Status { code: 504, body, retry_after: None }
+    })
 }
+
+/// The largest object that is read.
+pub(super) const LIMIT: usize = 1 << 20;
 
 /// A script and what came of it.
 pub(super) struct Play {
@@ -222,7 +234,7 @@ impl Play {
             Arc::clone(&self.server),
             Intake::new(codec),
             None,
-            Settings::default(),
+            Settings { limit: LIMIT, ..Settings::default() },
         );
         tokio::select! {
             () = reflector.run() => panic!("the sink is not gone"),
@@ -396,9 +408,8 @@ impl Sink for Notebook {
 
     fn report(&self, report: Report) {
         let mut seen = self.0.seen.lock().unwrap();
-        if let Report::Unreadable { key, .. } = &report {
-            let key = key.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
-            seen.unreadable.push(key);
+        if let Report::Unreadable { what, .. } = &report {
+            seen.unreadable.push(what.to_string());
         }
         seen.reports.push(report);
     }

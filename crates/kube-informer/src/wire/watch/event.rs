@@ -8,7 +8,7 @@ use crate::encoding::protobuf::MAGIC;
 use crate::encoding::protobuf::reader::{Reader, Value as Wire};
 use crate::encoding::{DecodeError, Encoding, Fault, json, protobuf};
 use crate::wire::json::{Members, string};
-use crate::wire::protobuf::readable;
+use crate::wire::protobuf::{readable, text};
 use crate::wire::text::{beginning, byte};
 use crate::wire::{Status, WireError};
 
@@ -68,6 +68,31 @@ pub(super) fn from_protobuf(message: &Bytes) -> Result<WatchFrame, WireError> {
         Some((extension, start)) => enveloped(message, extension, start),
     };
     kind.frame(Encoding::Protobuf, object, place)
+}
+
+/// How an object changed by an event that is unusable, or of which only the beginning is at hand. `None` where it could be
+/// wrong.
+pub(super) fn change(encoding: Encoding, event: &[u8]) -> Option<Change> {
+    let names: Vec<String> = match encoding {
+        Encoding::Json => {
+            let members = Members::new(event).map_while(Result::ok);
+            let types = members.filter(|member| &*member.key == "type");
+            types.map(|member| event.get(member.value).and_then(string).unwrap_or_default().into()).collect()
+        }
+        Encoding::Protobuf => {
+            let types = readable(event).filter(|(number, _)| *number == 1);
+            types
+                .filter_map(|(_, value)| if let Wire::Bytes(name) = value { Some(text(name)) } else { None })
+                .collect()
+        }
+    };
+    match &names[..] {
+        [name] => match Kind::of(name) {
+            Kind::Object(change) => Some(change),
+            Kind::Bookmark | Kind::Error | Kind::Unknown(_) => None,
+        },
+        _ => None,
+    }
 }
 
 /// The error of one event, with the key of its object where that can be read. Of the event, the beginning suffices.
