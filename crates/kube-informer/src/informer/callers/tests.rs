@@ -7,6 +7,7 @@ use futures_util::task::AtomicWaker;
 
 use super::*;
 
+mod hammer;
 mod schedules;
 
 const LONG: Duration = Duration::from_secs(3600);
