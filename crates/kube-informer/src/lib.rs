@@ -46,6 +46,9 @@ pub mod workqueue;
 // Where it is done.
 mod host;
 
+// What threads wait for each other with, there and on the way to the cache.
+mod sync;
+
 // What is written in doing it.
 pub mod write;
 

@@ -47,7 +47,6 @@ mod table;
 // What the queue knows, and who waits for it.
 mod shared;
 mod state;
-mod sync;
 mod wait;
 
 // What a worker holds.

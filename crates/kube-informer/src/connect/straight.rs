@@ -10,7 +10,7 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
@@ -25,6 +25,8 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::Connect;
 use kube_client::client::Body;
 use tower_service::Service;
+
+use crate::sync::AtomicU8;
 
 /// A watch is read by one who has nothing else to do, and reads on. More would only be memory that every watch keeps.
 const READ_AHEAD: usize = 64 * 1024;
@@ -240,6 +242,9 @@ impl Wake for Bell {
         }
     }
 }
+
+#[cfg(test)]
+mod schedules;
 
 #[cfg(test)]
 mod tests {

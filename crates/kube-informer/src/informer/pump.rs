@@ -242,3 +242,6 @@ fn weight(delta: &Delta) -> usize {
         Delta::RemoveKey(_) | Delta::Progress(_) => BESIDE,
     }
 }
+
+#[cfg(test)]
+mod tests;

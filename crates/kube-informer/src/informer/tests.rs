@@ -208,6 +208,44 @@ async fn promise_12_nothing_is_called_after_a_removal() {
 }
 
 #[tokio::test]
+async fn promise_12_a_handler_that_panics_while_its_end_is_awaited_has_ended() {
+    struct Nervous(mpsc::Sender<()>, Option<tokio::sync::oneshot::Receiver<()>>);
+    impl Handler<serde_json::Value> for Nervous {
+        async fn added(&mut self, _: Object, _: bool) {
+            self.0.send(()).unwrap();
+            self.1.take().unwrap().await.unwrap();
+            panic!("at the end");
+        }
+    }
+    for is_closure in [true, false] {
+        let mut hand = Hand::new(Scope::All);
+        let (told, hear) = mpsc::channel();
+        let (go, gate) = tokio::sync::oneshot::channel();
+        let registration = if is_closure {
+            let mut gate = Some(gate);
+            hand.informer().on(move |_| {
+                told.send(()).unwrap();
+                gate.take().unwrap().blocking_recv().unwrap();
+                panic!("at the end");
+            })
+        } else {
+            hand.informer().handler(Nervous(told, Some(gate)))
+        };
+        hand.list(&[("a", 1), ("b", 2)], 3);
+        while hear.try_recv().is_err() {
+            tokio::task::yield_now().await;
+        }
+        let mut removal = std::pin::pin!(registration.remove(SOON));
+        assert!(futures_util::FutureExt::now_or_never(removal.as_mut()).is_none(), "it is in a call");
+        go.send(()).unwrap();
+        removal.await.unwrap();
+        // It was called once, and is gone.
+        assert_eq!(hear.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+        assert_eq!(hand.informer().core().hub().mailboxes().len(), 0);
+    }
+}
+
+#[tokio::test]
 async fn promise_12_an_asynchronous_handler_that_is_stuck_is_dropped() {
     struct Stuck(#[expect(dead_code, reason = "it is dropped with the handler")] mpsc::Sender<()>);
     impl Handler<serde_json::Value> for Stuck {

@@ -13,6 +13,7 @@ mod script;
 mod streams;
 mod told;
 mod turns;
+mod waits;
 
 use script::{Answer, Piece, Play, list, page, pod, status};
 
@@ -135,6 +136,24 @@ async fn promise_1_pages_are_one_list_and_a_page_that_expired_is_followed_by_all
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_1_a_server_that_pages_a_list_of_any_version_is_asked_for_pages_from_then_on() {
+    let again = |first: String, rest: Option<String>| {
+        let answers = [status(UNSUPPORTED, "Invalid"), Answer::Body(first)].into_iter();
+        let answers = answers.chain(rest.map(Answer::Body));
+        let expired = Answer::Watch(vec![Piece::error(410, "Expired")]);
+        Play::new(answers.chain([expired, Answer::Body(list(&[("a", 1)], 9))])).run()
+    };
+    let not_older = "resourceVersion=5 resourceVersionMatch=NotOlderThan";
+    // It has no watch cache: all at once would be all out of the store at once.
+    let seen = again(page(&[("a", 1)], 5, "next"), Some(page(&[("b", 2)], 5, ""))).await;
+    assert_eq!(seen.requests[1..3], ["limit=500 resourceVersion=0", "limit=500 continue=next"]);
+    assert_eq!(seen.requests.last(), Some(&format!("limit=500 {not_older}")), "{:?}", seen.requests);
+    // One that has does not page, and would read a list with a limit out of the store.
+    let seen = again(list(&[("a", 1)], 5), None).await;
+    assert_eq!(seen.requests.last().map(String::as_str), Some(not_older), "{:?}", seen.requests);
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_1_a_version_that_is_too_large_or_expired_falls_back_to_the_newest_and_does_not_loop() {
     for reason in [status(410, "Expired")].into_iter().chain(script::too_large()) {
         let seen = Play::new([
@@ -236,6 +255,19 @@ async fn promise_2_any_other_error_of_the_server_is_followed_by_a_list() {
         assert_eq!(seen.deltas, ["replace 5: a@1", "progress 6", "replace 7: a@1"], "{seen:?}");
         assert!(seen.pauses[2] >= Duration::from_millis(400));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_2_an_error_inside_of_a_watch_is_followed_by_a_list_that_tells_what_is_gone() {
+    let seen = Play::new([
+        Answer::Watch(then(streaming(&[("a", 1), ("b", 2)], 5), [Piece::error(500, "InternalError")])),
+        Answer::Watch(then(streaming(&[("a", 1)], 7), [Piece::Hang])),
+    ])
+    .run()
+    .await;
+    // One whole list, and nothing of the objects in between: what is not in it is gone, and nothing else.
+    assert_eq!(seen.deltas, ["replace 5: a@1 b@2", "replace 7: a@1"]);
+    assert!(seen.requests[1].ends_with("resourceVersion=5"), "{:?}", seen.requests);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,9 +12,9 @@ use super::metrics::{Meter, Observed, Reading};
 use super::priority::Priority;
 use super::rate_limit::RateLimiter;
 use super::state::{Changed, Done, State, When};
-use super::sync::{Mutex, MutexGuard};
 use super::table::Slot;
 use super::{Key, Settings};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Longer delays are this long: an instant has an end.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);

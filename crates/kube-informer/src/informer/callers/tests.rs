@@ -7,6 +7,9 @@ use futures_util::task::AtomicWaker;
 
 use super::*;
 
+mod hammer;
+mod schedules;
+
 const LONG: Duration = Duration::from_secs(3600);
 const PATIENT: Limits = Limits { slow: LONG, slice: LONG, stuck: LONG, idle: LONG };
 

@@ -155,6 +155,26 @@ async fn promise_10_the_initial_list_is_no_gap_however_small_the_capacity() {
 }
 
 #[tokio::test]
+async fn promise_09_initial_objects_that_are_gone_before_they_are_told_are_not_waited_for() {
+    for (delivery, all, one) in [
+        (Delivery::Latest, vec![], vec!["+b@2!"]),
+        (Delivery::Every(10), vec!["+a@1!", "-a@4"], vec!["+a@1!", "+b@2!", "-a@4"]),
+    ] {
+        for (objects, told) in [([("a", 1)].as_slice(), all), ([("a", 1), ("b", 2)].as_slice(), one)] {
+            let mut hand = Hand::new(Scope::All);
+            let mut events = hand.informer().subscribe().delivery(delivery).events();
+            // It has begun, with nothing: the list comes as something that happens.
+            assert_eq!(seen(&mut events), [""; 0]);
+            hand.list(objects, 3);
+            assert!(!events.is_synced());
+            hand.remove("a", 4);
+            assert_eq!(seen(&mut events), told, "{delivery:?}");
+            assert!(events.is_synced(), "{delivery:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_relist_is_told_as_what_it_changed_deletes_first() {
     let mut hand = Hand::new(Scope::All);
     let mut events = hand.informer().subscribe().delivery(Delivery::Every(100)).events();
@@ -227,17 +247,23 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     /// Whatever happens, whoever takes whenever: each update leads on from what was told before it, and in the end
     /// everyone knows what the cache has.
+    ///
+    /// Some come before the first list, and take before it: they are told it as those of whom it is the beginning.
     #[test]
-    fn promise_09_what_is_told_adds_up_to_the_cache(steps in steps()) {
+    fn promise_09_what_is_told_adds_up_to_the_cache(first in 0..12_usize, steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let mut hand = Hand::new(Scope::All);
             let informer = hand.informer();
             let mut replicas: Vec<Replica> = Vec::new();
             let mut version = 0;
-            hand.list(&[("0", 1)], 1);
-            for step in steps {
+            let mut is_listed = false;
+            for (number, step) in steps.into_iter().chain([Step::Take(0, 0)]).enumerate() {
                 version += 2;
+                if !is_listed && (number >= first || matches!(step, Step::Put(..) | Step::Remove(_))) {
+                    hand.list(&[("0", 1), ("1", 1), ("2", 1)], 1);
+                    is_listed = true;
+                }
                 match step {
                     Step::Put(name, uid) => {
                         let object = hand.object(&name.to_string(), &format!("{name}-{uid}"), version);

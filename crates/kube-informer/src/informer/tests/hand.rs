@@ -50,6 +50,11 @@ impl Hand {
         Some(Self { core, applier, intake, namespace })
     }
 
+    /// What is written to, and with what.
+    pub(in crate::informer) fn parts(&self) -> (Arc<Core>, Arc<Applier>) {
+        (Arc::clone(&self.core), Arc::clone(&self.applier))
+    }
+
     /// Watching does not work.
     pub(crate) fn fail(&self, fault: Fault) {
         let (request, again, remedy) = ("WATCH".to_owned(), Duration::from_secs(1), fault.remedy(false));

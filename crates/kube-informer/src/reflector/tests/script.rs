@@ -9,6 +9,8 @@ use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Notify;
 
 use super::*;
+use crate::encoding::protobuf::MAGIC;
+use crate::encoding::protobuf::reader::put_bytes;
 use crate::encoding::{Codec, Rules};
 use crate::reflector::transport::{Absence, Body, Chunk, Failure, Request, Response};
 use crate::resource::Resource;
@@ -17,6 +19,8 @@ use crate::resource::Resource;
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
     Watch(Vec<Piece>),
+    /// The same, in protobuf.
+    Protobuf(Vec<Piece>),
     Body(String),
     Status {
         code: u16,
@@ -33,6 +37,7 @@ pub(super) enum Answer {
 #[derive(Debug, Clone)]
 pub(super) enum Piece {
     Text(String),
+    Bytes(Vec<u8>),
     Wait(Duration),
     /// The connection breaks.
     Broken,
@@ -56,12 +61,43 @@ impl Piece {
     pub(super) fn error(code: u16, reason: &str) -> Self {
         Self::event("ERROR", status_body(code, reason))
     }
+
+    /// An event in protobuf.
+    pub(super) fn protobuf(kind: &str, metadata: &[(u32, &[u8])]) -> Self {
+        let pod = message(&[(1, &message(metadata))]);
+        let kinds = message(&[(1, b"v1"), (2, b"Pod")]);
+        let object = [MAGIC, &message(&[(1, &kinds), (2, &pod)])].concat();
+        let event = message(&[(1, kind.as_bytes()), (2, &message(&[(1, &object)]))]);
+        let length = u32::try_from(event.len()).unwrap().to_be_bytes();
+        Self::Bytes([&length, event.as_slice()].concat())
+    }
 }
 
+/// The annotation of the bookmark that ends a streaming list.
+const END: &str = "k8s.io/initial-events-end";
+
 pub(super) fn raw_bookmark(version: &str, end: bool) -> Piece {
-    let annotations = if end { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
+    saying(version, end.then_some("true"))
+}
+
+/// A bookmark whose annotation has this value.
+pub(super) fn saying(version: &str, end: Option<&str>) -> Piece {
+    let annotations = end.map(|value| format!(r#","annotations":{{"{END}":"{value}"}}"#)).unwrap_or_default();
     let object = format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}"{annotations}}}}}"#);
     Piece::event("BOOKMARK", object)
+}
+
+/// The same in protobuf.
+pub(super) fn saying_protobuf(version: &str, end: &str) -> Piece {
+    let annotation = message(&[(1, END.as_bytes()), (2, end.as_bytes())]);
+    Piece::protobuf("BOOKMARK", &[(6, version.as_bytes()), (12, &annotation)])
+}
+
+/// A message of these fields.
+fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    fields.iter().for_each(|(number, field)| put_bytes(&mut bytes, *number, field));
+    bytes
 }
 
 pub(super) fn pod(name: &str, version: u64) -> String {
@@ -127,12 +163,15 @@ pub(super) const LIMIT: usize = 1 << 20;
 pub(super) struct Play {
     script: Arc<Script>,
     server: Arc<Server>,
+    protobuf: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Path and timeout left out.
     pub(super) requests: Vec<String>,
+    /// The timeouts of those that have one, in seconds.
+    pub(super) timeouts: Vec<u64>,
     /// How long before each of them nothing was asked.
     pub(super) pauses: Vec<Duration>,
     pub(super) deltas: Vec<String>,
@@ -193,7 +232,13 @@ impl Play {
             held: Mutex::default(),
             over: Notify::new(),
         };
-        Self { script: Arc::new(script), server: Arc::default() }
+        Self { script: Arc::new(script), server: Arc::default(), protobuf: false }
+    }
+
+    /// Takes protobuf, too.
+    pub(super) fn protobuf(mut self) -> Self {
+        self.protobuf = true;
+        self
     }
 
     /// What is proven, one time after the other.
@@ -226,14 +271,17 @@ impl Play {
 
     async fn play(self, quiet: Duration) -> Seen {
         let target = Target::all(Resource::of::<Pod>());
-        let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
+        let intake = |encoding| {
+            let codec = Codec::new(encoding, "v1", "Pod", Rules::default()).unwrap();
+            Intake::new(codec)
+        };
         let reflector = Reflector::new(
             target,
             Scripted(Arc::clone(&self.script)),
             Notebook(Arc::clone(&self.script)),
             Arc::clone(&self.server),
-            Intake::new(codec),
-            None,
+            intake(Encoding::Json),
+            self.protobuf.then(|| intake(Encoding::Protobuf)),
             Settings { limit: LIMIT, ..Settings::default() },
         );
         tokio::select! {
@@ -258,6 +306,7 @@ impl Transport for Scripted {
             .filter(|(key, _)| *key != "timeoutSeconds")
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
+        let timeout = request.query.iter().find(|(key, _)| *key == "timeoutSeconds");
         let pause = std::mem::replace(&mut *self.0.last.lock().unwrap(), Instant::now()).elapsed();
         let answer = self.0.answers.lock().unwrap().pop_front();
         let Some(answer) = answer else {
@@ -268,6 +317,7 @@ impl Transport for Scripted {
         {
             let mut seen = self.0.seen.lock().unwrap();
             seen.requests.push(query.join(" "));
+            seen.timeouts.extend(timeout.map(|(_, seconds)| seconds.parse::<u64>().unwrap()));
             seen.pauses.push(pause);
         }
         let json = |status, pieces: Vec<Piece>, retry_after: Option<u64>| {
@@ -281,6 +331,10 @@ impl Transport for Scripted {
         };
         match answer {
             Answer::Watch(pieces) => Ok(json(200, pieces, None)),
+            Answer::Protobuf(pieces) => {
+                let content_type = "application/vnd.kubernetes.protobuf;stream=watch".to_owned();
+                Ok(Response { content_type: Some(content_type), ..json(200, pieces, None) })
+            }
             Answer::Body(text) => Ok(json(200, vec![Piece::Text(text)], None)),
             Answer::Status { code, body, retry_after } => {
                 Ok(json(code, vec![Piece::Text(body)], retry_after))
@@ -334,6 +388,11 @@ impl Body for Scroll {
                     }
                     Some(Piece::Text(text)) => {
                         let chunk = Bytes::from(std::mem::take(text));
+                        self.pieces.pop_front();
+                        return Some(Ok(chunk));
+                    }
+                    Some(Piece::Bytes(bytes)) => {
+                        let chunk = Bytes::from(std::mem::take(bytes));
                         self.pieces.pop_front();
                         return Some(Ok(chunk));
                     }

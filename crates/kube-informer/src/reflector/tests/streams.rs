@@ -59,6 +59,29 @@ async fn promise_1_changes_are_no_progress_of_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_1_only_a_bookmark_that_says_true_ends_a_streaming_list() {
+    // What follows is of the list, and no change.
+    let both = ["replace 5: a@1 b@2"];
+    for other in ["false", "", "True", "1"] {
+        let added = |name, version| Piece::event("ADDED", pod(name, version));
+        let (not_yet, end) = (script::saying("4", Some(other)), script::saying("5", Some("true")));
+        let events = vec![added("a", 1), not_yet, added("b", 2), end, Piece::Hang];
+        let seen = Play::new([Answer::Watch(events)]).run().await;
+        assert_eq!(seen.deltas, both, "{other:?} in JSON");
+
+        let added = |name: &str, version: &str| {
+            let fields: [(u32, &[u8]); 4] =
+                [(1, name.as_bytes()), (3, b"d"), (5, b"u"), (6, version.as_bytes())];
+            Piece::protobuf("ADDED", &fields)
+        };
+        let (not_yet, end) = (script::saying_protobuf("4", other), script::saying_protobuf("5", "true"));
+        let events = vec![added("a", "1"), not_yet, added("b", "2"), end, Piece::Hang];
+        let seen = Play::new([Answer::Protobuf(events)]).protobuf().run().await;
+        assert_eq!(seen.deltas, both, "{other:?} in protobuf");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_1_a_stream_that_ends_early_is_followed_by_plain_lists_for_an_hour() {
     for end in [vec![], vec![Piece::Broken], vec![Piece::raw(r#"{"type":"#), Piece::Broken]] {
         let expired = || Answer::Watch(vec![Piece::error(410, "Expired")]);

@@ -7,22 +7,7 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU64};
 use shuttle::{future::block_on, thread};
 
 use super::*;
-use crate::workqueue::sync::scheduled;
-
-/// So many schedules of each kind.
-const SCHEDULES: usize = 500;
-
-/// Two kinds of choice: at random at each step, and by priorities that change seldom, which finds what needs long runs of one
-/// thread.
-fn in_many_schedules(run: impl Fn() + Send + Sync + Copy + 'static) {
-    // Deadlines are far away: a getter that watches the clock needs one all the same.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let _entered = runtime.enter();
-    scheduled(|| {
-        shuttle::check_random(run, SCHEDULES);
-        shuttle::check_pct(run, SCHEDULES, 3);
-    });
-}
+use crate::sync::in_many_schedules;
 
 const KEYS: usize = 2;
 
