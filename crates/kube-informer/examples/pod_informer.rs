@@ -13,9 +13,15 @@ use kube_informer::informer::{Delivery, Event, Scope};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let unknown = std::env::args().skip(1).step_by(2).find(|arg| !FLAGS.contains(&arg.as_str()));
-    ensure!(unknown.is_none(), "there is no flag {}, only {}", unknown.unwrap_or_default(), FLAGS.join(", "));
-    let factory = Factory::try_default().await?.resync(flag("--resync", 30)?);
+    if std::env::args().any(|arg| arg == "--help") {
+        FLAGS.iter().for_each(|(name, default)| println!("{name} SECONDS, otherwise {default}"));
+        return Ok(());
+    }
+    let names = FLAGS.map(|(name, _)| name);
+    let unknown = std::env::args().skip(1).step_by(2).find(|arg| !names.contains(&arg.as_str()));
+    ensure!(unknown.is_none(), "there is no flag {}, only {}", unknown.unwrap_or_default(), names.join(", "));
+    let [resync, run_every, deadline] = FLAGS;
+    let factory = Factory::try_default().await?.resync(flag(resync)?);
     let pods = factory.informer::<Pod>(Scope::All);
     // Each update, not only the last of those that came at once.
     let registration = pods.subscribe().delivery(Delivery::Every(100_000)).on(|event| match event {
@@ -27,13 +33,13 @@ async fn main() -> Result<()> {
     });
     factory.start();
 
-    let deadline = flag("--deadline", 60)?;
+    let deadline = flag(deadline)?;
     match factory.synced(deadline).await {
         Ok(()) if registration.synced(deadline).await.is_ok() => log("cache is synced"),
         Ok(()) => log("cache is not synced: the handler is still busy"),
         Err(why) => log(&format!("cache is not synced: {why}")),
     }
-    let mut every = tokio::time::interval(flag("--run-every", 10)?.max(Duration::from_millis(1)));
+    let mut every = tokio::time::interval(flag(run_every)?.max(Duration::from_millis(1)));
     loop {
         tokio::select! {
             _ = every.tick() => log("run"),
@@ -44,13 +50,14 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-const FLAGS: [&str; 3] = ["--resync", "--run-every", "--deadline"];
+/// With what counts where they are not given.
+const FLAGS: [(&str, u64); 3] = [("--resync", 30), ("--run-every", 10), ("--deadline", 60)];
 
 fn log(text: &str) {
     println!("{} {text}", Zoned::now().with_time_zone(TimeZone::system()).strftime("%Y/%m/%d %H:%M:%S"));
 }
 
-fn flag(name: &str, default: u64) -> Result<Duration> {
+fn flag((name, default): (&str, u64)) -> Result<Duration> {
     let value = std::env::args().skip_while(|arg| arg != name).nth(1).unwrap_or_else(|| default.to_string());
     let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.with_context(|| format!("{name} takes a number of seconds, not {value:?}"))

@@ -130,6 +130,9 @@ pub enum ConnectError {
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
+/// Where a test says that it is.
+#[cfg(test)]
+pub(super) const TEST_MOUNT: &str = "KUBE_INFORMER_TEST_MOUNT";
 
 impl Source {
     /// The cluster that this process runs in; where it runs in none, the kubeconfig.
@@ -307,7 +310,7 @@ fn neither(kubeconfig: ConnectError, in_cluster: ConnectError) -> ConnectError {
 impl InCluster {
     fn here() -> Result<Self, ConnectError> {
         let read = |variable| std::env::var(variable).map_err(|_| ConnectError::NotInCluster { variable });
-        Ok(Self { host: read(HOST)?, port: read(PORT)?, folder: PathBuf::from(MOUNT) })
+        Ok(Self { host: read(HOST)?, port: read(PORT)?, folder: mount() })
     }
 
     /// A mount is a kubeconfig in other words.
@@ -369,6 +372,14 @@ impl InCluster {
         };
         format!("https://{host}:{}", self.port)
     }
+}
+
+fn mount() -> PathBuf {
+    #[cfg(test)]
+    if let Some(folder) = std::env::var_os(TEST_MOUNT) {
+        return folder.into();
+    }
+    PathBuf::from(MOUNT)
 }
 
 fn read_mounted(path: &Path) -> Result<(), ConnectError> {

@@ -9,12 +9,14 @@ use anyhow::Result;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::process::Identity;
 use regex::Regex;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, on_both};
 
 on_both! {
     pod_informer_prints_what_happens_to_pods,
+    pod_informer_says_everything_again,
     dynamic_informer_tells_of_any_resource,
     indexed_pods_finds_pods_by_node,
     metadata_only_sees_no_secret,
@@ -74,6 +76,18 @@ impl Example {
         }
     }
 
+    /// Stands still when this returns: what happens from now on comes at once when it goes on.
+    fn pause(&self) -> Result<()> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::STOP)?;
+        waitpid(Some(pid), WaitOptions::UNTRACED)?;
+        Ok(())
+    }
+
+    fn resume(&self) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::CONT)?)
+    }
+
     /// All lines until it ends by itself.
     fn rest(mut self) -> String {
         let lines: Vec<String> = std::iter::from_fn(|| self.lines.recv_timeout(SOON).ok()).collect();
@@ -115,9 +129,13 @@ async fn with_account(place: &Place) -> Result<()> {
 
 async fn pod_informer_prints_what_happens_to_pods(place: Place) -> Result<()> {
     with_account(&place).await?;
-    place.post(&place.path("pods"), &pod("first")).await?;
-    let example = Example::run("pod_informer", &["--run-every", "0.2", "--resync", "1"], &place);
-    let key = |name: &str| format!("(key: {}/{name})", place.namespace);
+    let names = ["first", "second", "third", "fourth", "fifth"];
+    for name in names {
+        place.post(&place.path("pods"), &pod(name)).await?;
+    }
+    let example = Example::run("pod_informer", &["--run-every", "0.2", "--resync", "3600"], &place);
+    let line =
+        |what: &str, name: &str| format!(" {what} is called for Pod (key: {}/{name})", place.namespace);
     // The pods that there are come before it is said that they are all there.
     let mut before = Vec::new();
     loop {
@@ -129,26 +147,53 @@ async fn pod_informer_prints_what_happens_to_pods(place: Place) -> Result<()> {
     }
     let time = Regex::new(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d ")?;
     assert!(before.iter().all(|line| time.is_match(line)), "{before:?}");
-    assert!(
-        before.iter().any(|line| line.ends_with(&format!(" handleAdd is called for Pod {}", key("first"))))
-    );
+    for name in names {
+        let added = line("handleAdd", name);
+        assert_eq!(before.iter().filter(|line| line.ends_with(&added)).count(), 1, "{name}: {before:?}");
+    }
     example.until(" run");
     place.post(&place.path("pods"), &pod("nginx")).await?;
-    example.until(&format!("handleAdd is called for Pod {}", key("nginx")));
+    example.until(&line("handleAdd", "nginx"));
     // Each update is shown, also those that come at once.
     let versions = 5;
+    example.pause()?;
     for version in 0..versions {
         let patch = json!({ "metadata": { "annotations": { "version": version.to_string() } } });
         place.merge(&place.path("pods/nginx"), &patch).await?;
     }
-    for _ in 0..versions {
-        example.until(&format!("handleUpdate is called for Pod {}", key("nginx")));
-    }
+    place.post(&place.path("pods"), &pod("later")).await?;
+    example.resume()?;
+    let updated = line("handleUpdate", "nginx");
+    let until_later = std::iter::from_fn(|| {
+        let next = example.until(" is called for Pod ");
+        (!next.ends_with(&line("handleAdd", "later"))).then_some(next)
+    });
+    assert_eq!(until_later.filter(|line| line.ends_with(&updated)).count(), versions);
     place.delete(&place.path("pods/nginx?gracePeriodSeconds=0")).await?;
-    example.until(&format!("handleDelete is called for Pod {}", key("nginx")));
-    // Nothing happens to it, and it is said again.
-    example.until(&format!("handleUpdate is called for Pod {}", key("first")));
+    example.until(&line("handleDelete", "nginx"));
     Ok(())
+}
+
+async fn pod_informer_says_everything_again(place: Place) -> Result<()> {
+    with_account(&place).await?;
+    place.post(&place.path("pods"), &pod("first")).await?;
+    let example = Example::run("pod_informer", &["--resync", "1"], &place);
+    example.until(" cache is synced");
+    // Nothing happens to it.
+    for _ in 0..2 {
+        example.until(&format!("handleUpdate is called for Pod (key: {}/first)", place.namespace));
+    }
+    Ok(())
+}
+
+#[test]
+fn pod_informer_runs_every_ten_seconds_and_says_everything_again_every_thirty() {
+    let output = Command::new(built("pod_informer")).arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = help.lines().collect();
+    for line in ["--run-every SECONDS, otherwise 10", "--resync SECONDS, otherwise 30"] {
+        assert!(lines.contains(&line), "{help}");
+    }
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ on_both! {
     a_server_that_fails_is_asked_again,
     a_page_for_people_is_not_taken_for_an_answer,
     what_was_lost_is_found_with_the_next_list,
+    an_error_inside_a_watch_is_followed_by_a_list_and_only_what_is_missing_is_deleted,
     what_comes_twice_or_late_is_told_once,
     a_list_whose_end_does_not_come_is_read_in_another_way,
     a_server_that_is_gone_is_waited_for,
@@ -240,6 +241,28 @@ async fn what_was_lost_is_found_with_the_next_list(place: Place) -> Result<()> {
         let goes = format!("{}/goes", play.stage.place.namespace);
         assert_eq!(told.told().found_missing, [goes], "nobody said that it was deleted");
     }
+    play.end().await
+}
+
+async fn an_error_inside_a_watch_is_followed_by_a_list_and_only_what_is_missing_is_deleted(
+    place: Place,
+) -> Result<()> {
+    let play = Play::begin(place, short()).await?;
+    let proxy = &play.stage.proxy;
+    let lost = proxy.on_all(Match::watch()).drop_events(Events::deleted());
+    play.stage.remove("goes").await?;
+    lost.wait_events(1).await;
+    proxy.heal();
+    proxy.on_open(Match::watch()).error_event(Answer::internal_error());
+    let health = health(&play.informer, "listed", |health| health.relists.failure == 1).await;
+    assert_eq!((health.relists.first, health.relists.expired), (1, 0));
+    play.stage.settled(&play.informer, MADE_HERE, &[&play.told[0], &play.told[1]]).await;
+    for told in &play.told {
+        let told = told.told();
+        assert_eq!(told.found_missing, [format!("{}/goes", play.stage.place.namespace)]);
+        assert_eq!((told.added, told.updated, told.deleted), (3, 0, 1), "{told:#?}");
+    }
+    play.stage.config_maps(&["comes"], "1").await?;
     play.end().await
 }
 

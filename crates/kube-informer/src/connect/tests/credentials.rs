@@ -3,11 +3,18 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::Api;
+use kube_client::api::PostParams;
 use kube_informer_apiserver::Builder;
+use kube_informer_apiserver::faults::{Answer, Match};
+use kube_informer_testbed::eventually::eventually;
 use tempfile::TempDir;
 
 use super::source::InCluster;
 use super::*;
+use crate::factory::{Factory, Timings};
+use crate::informer::{Cause, Scope, State};
 
 /// A server that takes one token.
 fn taking(token: &str) -> Builder {
@@ -48,6 +55,54 @@ async fn a_token_that_was_replaced_is_read_anew_when_the_old_one_is_refused() {
         connection.reload_credentials().await;
         assert_eq!(status(&connection).await, 200);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_informer_in_a_pod_goes_on_when_its_token_was_replaced() {
+    // Before anybody would look at the file without having been refused.
+    const SOON: Duration = Duration::from_secs(30);
+    let server = taking("old").token("new", "system:serviceaccount:shop:informer", &["system:masters"]);
+    let server = server.token("other", "jane", &["system:masters"]).start().await.unwrap();
+    // Only what comes from now on can be refused or cut.
+    let faults = server.faults();
+    let (_other, elsewhere) = mount(&server, "other");
+    let others = Connection::from_source(Source::mounted(elsewhere)).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(others.client(), "default");
+    let make = async |name: &str| {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.to_owned());
+        maps.create(&PostParams::default(), &map).await.unwrap();
+    };
+    make("before").await;
+
+    let (folder, in_cluster) = mount(&server, "old");
+    let short = Timings::default().waits(Duration::from_millis(20), Duration::from_millis(200));
+    let factory = Factory::from_source(Source::mounted(in_cluster)).await.unwrap().timings(short);
+    let informer = factory.informer::<ConfigMap>(Scope::namespace("default"));
+    factory.start();
+    factory.synced(SOON).await.unwrap();
+    assert!(informer.get("default", "before").is_some());
+
+    let old = Match::any().when(|request| request.authorization.as_deref() == Some("Bearer old"));
+    let refused = faults.on(old).answer(Answer::unauthorized());
+    assert_eq!(faults.cut_open(&Match::watch()).len(), 1);
+    eventually("it is refused, and says so", SOON, async || match informer.health().state {
+        State::Stale { why, .. } if why.cause == Cause::Unauthorized => Some(()),
+        _ => None,
+    })
+    .await;
+    assert!(refused.applied() >= 1);
+    make("after").await;
+    // As it is done for pods: in the place of what was there, at once.
+    let beside = folder.path().join("token.new");
+    fs::write(&beside, "new").unwrap();
+    fs::rename(beside, folder.path().join("token")).unwrap();
+    eventually("it goes on", SOON, async || {
+        (informer.health().state == State::Live && informer.get("default", "after").is_some()).then_some(())
+    })
+    .await;
+    assert!(informer.get("default", "before").is_some());
+    factory.shutdown().await;
 }
 
 #[tokio::test]
