@@ -33,6 +33,7 @@ mod health;
 mod hub;
 mod pump;
 mod running;
+mod slack;
 
 // Who is told, and what.
 pub(crate) mod callers;

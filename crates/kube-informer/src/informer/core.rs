@@ -12,6 +12,7 @@ use super::health::Board;
 use super::hub::{Hub, Told};
 use super::pump::{Item, Pump, ScopeSink};
 use super::running::{Running, Task};
+use super::slack::Slack;
 use super::spec::Spec;
 use super::wait::moment;
 use crate::cache::{self, Cache};
@@ -44,6 +45,7 @@ pub(crate) struct Core {
     /// Handlers that were started, and may run.
     handlers: Mutex<Vec<Running>>,
     claims: Claims,
+    slack: Arc<Slack>,
 }
 
 #[derive(Debug)]
@@ -90,6 +92,7 @@ impl Core {
             tasks: Mutex::default(),
             handlers: Mutex::default(),
             claims: Claims::default(),
+            slack: Arc::default(),
             spec,
         })
     }
@@ -188,6 +191,8 @@ impl Core {
             drop(alarm);
         };
         tasks.push(Task::spawn(self.runtime(), run.instrument(self.span(None))));
+        let slack = Arc::clone(&self.slack);
+        tasks.push(Task::spawn(self.runtime(), async move { slack.run().await }));
         for (number, (namespace, target)) in self.spec.targets().into_iter().enumerate() {
             let span = self.span(namespace.as_deref());
             let alarm = Alarm(Arc::clone(self));
@@ -276,10 +281,18 @@ impl Core {
         ] {
             counter.fetch_add(count, Ordering::Relaxed);
         }
+        if deleted > 0 {
+            self.slack.look(self.cache());
+        }
         let events = added + updated + deleted;
         if events + bookmarks > 0 {
             self.board.heard(events > 0, bookmarks > 0);
         }
+    }
+
+    /// A list was read, and is in the cache.
+    pub(super) fn listed(&self, objects: usize) {
+        self.slack.listed(objects);
     }
 
     /// Counts what came.

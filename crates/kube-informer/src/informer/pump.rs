@@ -118,6 +118,7 @@ impl Turn {
                     Change::Progress { scope: namespace, version }
                 }
                 Delta::Replace { objects, unreadable, complete, version } => {
+                    core.listed(objects.len());
                     let stays = if complete { Stays::Those(unreadable) } else { Stays::Everything };
                     let replace = Change::Replace { scope: namespace, objects, stays, version };
                     if !self.synced.contains(&scope) {
