@@ -219,7 +219,8 @@ impl<K: Send + 'static> Informer<K> {
         Subscription { informer: self.clone(), delivery: Delivery::default(), resync: None, name: None }
     }
 
-    /// Calls a closure with each event. It may block: nobody waits for it.
+    /// Calls a closure with each event. It may block: nobody waits for it, and threads are woken for it. One that never does is
+    /// better a [`handler`](Self::handler), where many events come.
     pub fn on(&self, closure: impl FnMut(Event<K>) + Send + 'static) -> Registration {
         self.subscribe().on(closure)
     }
