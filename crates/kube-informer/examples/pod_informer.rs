@@ -1,7 +1,5 @@
 //! The classic: handlers for pods, a cache that is waited for, something that runs every ten seconds, and everything said
-//! again every thirty.
-//!
-//! Flags, in seconds: `--resync 30 --run-every 10 --deadline 60`.
+//! again every thirty. Flags, in seconds: `--resync 30 --run-every 10 --deadline 60`.
 
 use std::time::Duration;
 
@@ -13,13 +11,9 @@ use kube_informer::informer::{Delivery, Event, Scope};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    if std::env::args().any(|arg| arg == "--help") {
-        FLAGS.iter().for_each(|(name, default)| println!("{name} SECONDS, otherwise {default}"));
-        return Ok(());
-    }
-    let names = FLAGS.map(|(name, _)| name);
-    let unknown = std::env::args().skip(1).step_by(2).find(|arg| !names.contains(&arg.as_str()));
-    ensure!(unknown.is_none(), "there is no flag {}, only {}", unknown.unwrap_or_default(), names.join(", "));
+    let flags = FLAGS.map(|(name, default)| format!("{name} {default}")).join(", ");
+    let unknown = std::env::args().skip(1).step_by(2).find(|arg| FLAGS.iter().all(|(name, _)| arg != name));
+    ensure!(unknown.is_none(), "there is no flag {}, only {flags}", unknown.unwrap_or_default());
     let [resync, run_every, deadline] = FLAGS;
     let factory = Factory::try_default().await?.resync(flag(resync)?);
     let pods = factory.informer::<Pod>(Scope::All);

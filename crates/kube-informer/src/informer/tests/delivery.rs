@@ -304,6 +304,9 @@ proptest! {
                     prop_assert!(replica.events.stats().backlog <= 1024 + 12);
                 }
             }
+            if !is_listed {
+                hand.list(&[("0", 1), ("1", 1), ("2", 1)], 1);
+            }
             let all = informer.list().into_iter();
             let cache: BTreeMap<_, _> = all
                 .map(|object| {
