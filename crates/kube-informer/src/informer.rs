@@ -37,6 +37,7 @@ mod slack;
 
 // Who is told, and what.
 pub(crate) mod callers;
+mod crew;
 mod event;
 mod handler;
 mod inbox;
@@ -44,6 +45,7 @@ mod mailbox;
 mod pending;
 mod registration;
 mod spanned;
+mod turns;
 
 // What is waited for, and counted.
 mod stats;

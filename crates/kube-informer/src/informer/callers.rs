@@ -12,14 +12,13 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::sync::AtomicU8;
+use super::turns::{SLOW, Turns};
 
 /// How long is long.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +34,7 @@ struct Limits {
 }
 
 const LIMITS: Limits = Limits {
-    slow: Duration::from_micros(100),
+    slow: SLOW,
     slice: Duration::from_millis(1),
     stuck: Duration::from_millis(50),
     idle: Duration::from_secs(10),
@@ -149,26 +148,11 @@ pub(super) enum Step {
 
 struct Caller {
     shared: Arc<Shared>,
-    /// One of those below.
-    state: AtomicU8,
-    /// The mean duration of a call, in nanoseconds.
-    mean: AtomicU64,
+    /// Its turns with a thread; their mean is that of calls.
+    turns: Turns,
     /// Taken at its end.
     work: Mutex<Option<Box<dyn Work>>>,
 }
-
-// ## WAITS => READY
-/// Nothing to do.
-const WAITS: u8 = 0;
-// ## READY => CALLED
-/// Among those that are ready.
-const READY: u8 = 1;
-// ## CALLED => (WAITS | READY | AGAIN), or stays at its end
-/// With a thread.
-const CALLED: u8 = 2;
-// ## AGAIN => CALLED
-/// With a thread, and woken since.
-const AGAIN: u8 = 3;
 
 impl Callers {
     pub(crate) fn new(runtime: Handle) -> Self {
@@ -189,8 +173,7 @@ impl Callers {
         let shared = Arc::clone(&self.shared);
         let work = Mutex::new(Some(Box::new(work) as Box<dyn Work>));
         self.shared.lock().callers += 1;
-        let state = AtomicU8::new(WAITS);
-        Arc::new(Caller { shared, state, mean: AtomicU64::new(0), work }).wake();
+        Arc::new(Caller { shared, turns: Turns::default(), work }).wake();
     }
 }
 
@@ -200,12 +183,7 @@ impl Wake for Caller {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let next = |state| match state {
-            WAITS => Some(READY),
-            CALLED => Some(AGAIN),
-            _ => None,
-        };
-        if self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(WAITS) {
+        if self.turns.wake() {
             self.shared.push(self);
         }
     }
@@ -213,19 +191,13 @@ impl Wake for Caller {
 
 impl Caller {
     fn is_slow(&self) -> bool {
-        Duration::from_nanos(self.mean.load(Ordering::Relaxed)) > self.shared.limits.slow
-    }
-
-    fn took(&self, time: Duration) {
-        let (mean, time) =
-            (self.mean.load(Ordering::Relaxed), u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        self.mean.store(mean - mean / 8 + time / 8, Ordering::Relaxed);
+        self.turns.mean() > self.shared.limits.slow
     }
 
     /// Calls the closure until there is nothing to call it with, or others are to have their turn; or until it is slow, and
     /// was thought to be `quick`.
     fn run(self: &Arc<Self>, quick: bool) {
-        self.state.store(CALLED, Ordering::Release);
+        self.turns.begin();
         let waker = Waker::from(Arc::clone(self));
         let mut context = Context::from_waker(&waker);
         let mut slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,21 +207,19 @@ impl Caller {
             let step = catch_unwind(AssertUnwindSafe(|| work.step(&mut context))).unwrap_or(Step::Ended);
             match step {
                 Step::Called(time) => {
-                    self.took(time);
+                    self.turns.took(time);
                     busy += time;
                     if busy >= self.shared.limits.slice || quick && self.is_slow() {
                         drop(slot);
-                        self.state.store(READY, Ordering::Release);
+                        self.turns.again();
                         self.shared.push(self);
                         return;
                     }
                 }
                 Step::Waits => {
-                    let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-                    if self.state.compare_exchange(CALLED, WAITS, success, failure).is_ok() {
+                    if self.turns.rest() {
                         return;
                     }
-                    self.state.store(CALLED, Ordering::Release);
                 }
                 Step::Ended => {
                     let work = slot.take();

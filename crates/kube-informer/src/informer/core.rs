@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tracing::Instrument;
 
 use super::callers::Callers;
+use super::crew::Crew;
 use super::health::Board;
 use super::hub::{Hub, Told};
 use super::pump::{Item, Pump, ScopeSink};
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     spec: Spec,
     views: ViewBudget,
     callers: Callers,
+    crew: Crew,
     hub: Arc<Hub>,
     board: Board,
     traffic: Traffic,
@@ -83,6 +85,7 @@ impl Core {
         Arc::new(Self {
             name,
             views,
+            crew: Crew::new(callers.runtime().clone()),
             callers,
             hub,
             board,
@@ -138,6 +141,10 @@ impl Core {
 
     pub(super) fn callers(&self) -> &Callers {
         &self.callers
+    }
+
+    pub(super) fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     pub(super) fn runtime(&self) -> &Handle {

@@ -51,8 +51,7 @@ impl World {
         let work: Box<dyn Work> = Box::new(Reads(Arc::clone(&letters), takes));
         let caller = Arc::new(Caller {
             shared: Arc::clone(&shared),
-            state: AtomicU8::new(WAITS),
-            mean: AtomicU64::new(0),
+            turns: Turns::default(),
             work: Mutex::new(Some(work)),
         });
         let (taken, over) = (std::sync::atomic::AtomicBool::new(false), AtomicBool::new(false));
@@ -101,7 +100,7 @@ fn play(takes: Duration, quick: bool) {
     world.over.store(true, Ordering::SeqCst);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(world.letters.called.load(Ordering::SeqCst), SENDERS * LETTERS, "a letter is slept over");
-    assert_eq!(world.caller.state.load(Ordering::SeqCst), WAITS);
+    assert!(world.caller.turns.wake(), "it waits");
 }
 
 #[test]
