@@ -33,7 +33,7 @@ async fn a_target_may_come_late_go_and_come_again(stage: Stage) -> Result<()> {
     stage.event("web", "NotFound").await;
     stage.deployment("web", 1).await?;
     stage.condition("web", "TargetFound", "True", "Found").await;
-    stage.mode("web", "serve").await;
+    stage.serves("web").await;
     let deployment = stage.path("apps/v1/deployments/web");
     stage.delete(&deployment).await?;
     // What asks meanwhile is kept, for it comes again.
@@ -42,6 +42,7 @@ async fn a_target_may_come_late_go_and_come_again(stage: Stage) -> Result<()> {
     stage.gone(&deployment).await;
     stage.deployment("web", 0).await?;
     stage.condition("web", "Ready", "True", "Reconciled").await;
+    stage.sleeps("web", "deployments/web").await;
     assert_eq!(stage.ask("web").await?.status, 200);
     stage.mode("web", "serve").await;
     stage.close().await

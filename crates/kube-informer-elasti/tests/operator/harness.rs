@@ -307,6 +307,32 @@ impl Stage {
         self.until(&what, &self.elasti_path(name), |elasti| elasti["status"]["mode"] == mode).await
     }
 
+    /// Waits until the pods of a service answer, and the resolver knows of them.
+    pub(crate) async fn serves(&self, service: &str) {
+        self.mode(service, "serve").await;
+        self.resolver.until_found(service, true).await;
+    }
+
+    /// Waits until what [served](Self::serves) sleeps, and everybody knows: its Service leads to the resolver alone, which
+    /// knows of no pod. Slices follow pods after a while; until then, a pod that is to end may answer, and nobody is woken.
+    pub(crate) async fn sleeps(&self, service: &str, workload: &str) {
+        let resolver = self.resolver.addresses();
+        self.mode(service, "proxy").await;
+        self.redirected(service, &resolver).await;
+        self.replicas(workload, 0).await;
+        let slices = format!(
+            "discovery.k8s.io/v1/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D{service}"
+        );
+        let is_alone = |list: &Value| {
+            let slices = list["items"].as_array().into_iter().flatten();
+            let endpoints = slices.flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
+            let mut ready = endpoints.filter(|each| each["conditions"]["ready"] != false);
+            ready.all(|each| resolver.iter().any(|address| each["addresses"][0] == **address))
+        };
+        self.until(&format!("{service} leads to the resolver alone"), &self.path(&slices), is_alone).await;
+        self.resolver.until_found(service, false).await;
+    }
+
     /// Waits until an ElastiService has a condition with a status and a reason.
     pub(crate) async fn condition(&self, name: &str, kind: &str, status: &str, reason: &str) -> Value {
         let what = format!("{name} is {kind}={status} for {reason}");

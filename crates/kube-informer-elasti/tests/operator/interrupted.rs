@@ -42,7 +42,7 @@ struct Sleeping {
 impl Sleeping {
     async fn start(stage: &mut Stage) -> Result<Self> {
         stage.app("web", 2).await?;
-        stage.mode("web", "serve").await;
+        stage.serves("web").await;
         stage.retire().await;
         stage.resolver.ask_nobody();
         let (proxy, folder) = (stage.proxy().await?, tempfile::tempdir()?);
@@ -233,10 +233,8 @@ async fn a_target_that_is_still_the_same_sleeps_on_and_is_woken_when_it_is_asked
 ) -> Result<()> {
     interrupted(&mut stage, async |_| Ok(())).await?;
     stage.operate().await?;
-    stage.mode("web", "proxy").await;
-    stage.redirected("web", &stage.resolver.addresses()).await;
     stage.until("nothing is left of it", &stage.elasti_path("web"), |elasti| !noted(elasti)).await;
-    stage.replicas("deployments/web", 0).await;
+    stage.sleeps("web", "deployments/web").await;
     assert_eq!(stage.ask("web").await?.status, 200);
     stage.mode("web", "serve").await;
     stage.close().await

@@ -144,7 +144,7 @@ async fn killed_at_any_write_of_putting_to_sleep_nothing_is_lost(mut stage: Stag
 /// Waits until the pods answer, and all of that is said.
 async fn serves(stage: &Stage) {
     stage.replicas("deployments/web", 1).await;
-    stage.mode("web", "serve").await;
+    stage.serves("web").await;
     stage.gone(&stage.slice_path("web")).await;
     let says_so = |elasti: &Value| {
         elasti["status"]["replicas"] == 1
@@ -158,8 +158,7 @@ async fn settled(stage: &Stage) {
     let target = stage.path("apps/v1/deployments/web");
     let replicas = stage.until("it is there", &target, |_| true).await["spec"]["replicas"].clone();
     if replicas == json!(0) {
-        stage.mode("web", "proxy").await;
-        stage.redirected("web", &stage.resolver.addresses()).await;
+        stage.sleeps("web", "deployments/web").await;
     } else {
         serves(stage).await;
     }

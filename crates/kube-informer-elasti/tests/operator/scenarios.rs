@@ -37,16 +37,19 @@ async fn a_target_at_zero_is_redirected(stage: Stage) -> Result<()> {
 async fn requests_wake_it_again_and_again(stage: Stage) -> Result<()> {
     stage.app("web", 1).await?;
     for _ in 0..4 {
-        stage.mode("web", "serve").await;
+        stage.serves("web").await;
+        let before = stage.get(&stage.path("pods")).await?;
+        let is_of_before = |pod: &str| {
+            before["items"].as_array().into_iter().flatten().any(|each| each["metadata"]["name"] == pod)
+        };
         stage.scale("deployments/web", 0).await?;
-        stage.mode("web", "proxy").await;
-        stage.redirected("web", &stage.resolver.addresses()).await;
-        stage.replicas("deployments/web", 0).await;
+        stage.sleeps("web", "deployments/web").await;
         let kept = stage.resolver.kept();
         for _ in 0..5 {
             let answer = stage.ask("web").await?;
             assert_eq!(answer.status, 200, "{answer:?}");
             assert!(answer.body.starts_with("web-"), "a pod answered: {answer:?}");
+            assert!(!is_of_before(&answer.body), "one that was woken answered: {answer:?}");
         }
         assert!(stage.resolver.kept() > kept, "it was the resolver that woke it");
         stage.replicas("deployments/web", 1).await;
@@ -168,10 +171,9 @@ async fn a_stateful_set_sleeps_and_wakes(stage: Stage) -> Result<()> {
     let mut without = spec("db", ("apps/v1", "StatefulSet", "db"));
     without.as_object_mut().unwrap().remove("minTargetReplicas");
     stage.elasti_of("db", &without).await?;
-    stage.mode("db", "serve").await;
+    stage.serves("db").await;
     stage.scale("statefulsets/db", 0).await?;
-    stage.mode("db", "proxy").await;
-    stage.replicas("statefulsets/db", 0).await;
+    stage.sleeps("db", "statefulsets/db").await;
     for _ in 0..3 {
         assert_eq!(stage.ask("db").await?.body, "db-0");
     }

@@ -15,10 +15,13 @@ use super::follow::{Told, follow};
 use super::kubelet::text;
 use super::network::Network;
 
+/// The slices of a Service by name, when they are known.
+type Slices = Option<BTreeMap<String, Value>>;
+
 /// Where a Service leads, now. A clone is the same.
 #[derive(Clone)]
 pub(crate) struct Routes {
-    slices: watch::Receiver<Option<BTreeMap<String, Value>>>,
+    slices: watch::Receiver<Slices>,
     turn: Arc<AtomicUsize>,
 }
 
@@ -55,7 +58,7 @@ impl Routes {
     /// An endpoint that is ready.
     pub(crate) async fn ready(&self) -> Option<String> {
         self.known().await;
-        self.pick(|conditions| conditions["ready"] != false)
+        self.pick(is_ready)
     }
 
     /// Where a request goes.
@@ -67,24 +70,33 @@ impl Routes {
         }
     }
 
+    /// Waits until an endpoint is ready, or until none is.
+    pub(crate) async fn until_ready(&self, somebody: bool) {
+        let is_it = |slices: &Slices| slices.is_some() && addresses(slices, is_ready).is_empty() != somebody;
+        self.slices.clone().wait_for(is_it).await.expect("it is followed for as long as this is there");
+    }
+
     async fn known(&self) {
         drop(self.slices.clone().wait_for(Option::is_some).await);
     }
 
     /// One after the other.
     fn pick(&self, is: impl Fn(&Value) -> bool) -> Option<String> {
-        let slices = self.slices.borrow();
-        let endpoints = slices
-            .iter()
-            .flatten()
-            .flat_map(|(_, slice)| slice["endpoints"].as_array().into_iter().flatten());
-        let all: Vec<_> = endpoints
-            .filter(|each| is(&each["conditions"]))
-            .map(|each| text(&each["addresses"][0]))
-            .collect();
+        let all = addresses(&self.slices.borrow(), is);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         all.get(turn % all.len().max(1)).cloned()
     }
+}
+
+fn is_ready(conditions: &Value) -> bool {
+    conditions["ready"] != false
+}
+
+/// The endpoints whose conditions are like that.
+fn addresses(slices: &Slices, is: impl Fn(&Value) -> bool) -> Vec<String> {
+    let slices = slices.iter().flatten();
+    let endpoints = slices.flat_map(|(_, slice)| slice["endpoints"].as_array().into_iter().flatten());
+    endpoints.filter(|each| is(&each["conditions"])).map(|each| text(&each["addresses"][0])).collect()
 }
 
 /// Clients of one Service, until they are told to stop.

@@ -1,5 +1,6 @@
-//! A stand-in for the resolver as KubeElasti's is: it calls the operator over HTTP, keeps requests with their method, path and
-//! body until the pods behind the private Service are ready, and passes them on.
+//! A stand-in for the resolver as KubeElasti's is: it tells the operator over HTTP of every request that it lets in, also where
+//! a pod answers that is to end, keeps requests with their method, path and body until the pods behind the private Service are
+//! ready, and passes them on.
 //!
 //! With its rule: when the first request for a host was answered, it refuses what comes for that host, with 403, `traffic is
 //! switched`, and a closed connection; not for some seconds, but until the test says that they are over.
@@ -130,6 +131,8 @@ impl Shared {
         };
         let call = json!({ "count": 1, "svc": service, "namespace": self.namespace });
         loop {
+            // Whatever the answer is: it looks for pods, and calls again where there is none.
+            drop(self.operator.post("/informer/incoming-request", &call).await);
             // One that went away meanwhile is no reason to give up.
             if let Some(address) = routes.ready().await
                 && let Ok(there) = self.network.at(&address)
@@ -137,8 +140,6 @@ impl Shared {
             {
                 return got;
             }
-            // Whatever the answer is: it looks for pods, and calls again.
-            drop(self.operator.post("/informer/incoming-request", &call).await);
             // tidy: allow-sleep a resolver that looks from time to time
             tokio::time::sleep(AGAIN).await;
         }

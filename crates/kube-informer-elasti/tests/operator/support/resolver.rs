@@ -1,5 +1,10 @@
-//! A stand-in for the resolver: keeps a request, has the target woken, waits for the pods behind the private Service, and
-//! passes it on.
+//! A stand-in for the resolver: where no pod behind the private Service is ready, it keeps a request, has the target woken,
+//! waits for the pods, and passes it on.
+//!
+//! Who finds a pod at once wakes nobody. KubeElasti's tells the operator of every request, but of one service once in half a
+//! minute; this one calls as often as it looks, and clients that send throughout would never let their target sleep. So a
+//! pod that is to end, and that is still led to, may be the one who answers: whoever wants a request to wake something waits
+//! until [nobody is found](Resolver::until_found).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +22,7 @@ use serde_json::{Value, json};
 
 use super::client::Routes;
 use super::network::{Host, Network};
+use crate::harness::SOON;
 
 /// The resolver's Service.
 pub(crate) const SERVICE: &str = "elasti-resolver-service";
@@ -111,6 +117,15 @@ impl Resolver {
         self.shared.kept.load(Ordering::Relaxed)
     }
 
+    /// Waits until it knows of a ready pod behind the private Service of a service, or of none. Once there was one and its
+    /// target is at zero, none stays none until somebody wakes it.
+    pub(crate) async fn until_found(&self, service: &str, somebody: bool) {
+        let routes = self.shared.routes(service);
+        let found = tokio::time::timeout(SOON, routes.until_ready(somebody)).await;
+        let what = if somebody { "a ready pod" } else { "no pod" };
+        assert!(found.is_ok(), "not within {SOON:?}: the resolver knows of {what} for {service}");
+    }
+
     async fn write(&self, endpoints: &Value) -> Result<()> {
         let path = format!("{}/resolver-1", self.shared.slices());
         self.shared.endpoint.merge_patch(&path, &json!({ "endpoints": endpoints })).await?.success()?;
@@ -137,15 +152,18 @@ impl Shared {
         format!("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices", self.namespace)
     }
 
+    /// Where the private Service of a service leads.
+    fn routes(&self, service: &str) -> Routes {
+        let private = names::private_service(service);
+        let mut all = self.routes.lock().unwrap();
+        all.entry(private.clone())
+            .or_insert_with(|| Routes::follow(&self.endpoint, &self.namespace, &private))
+            .clone()
+    }
+
     async fn pass_on(&self, host: &str, path: &str) -> Result<String> {
         let service = host.split(['.', ':']).next().unwrap_or_default();
-        let routes = {
-            let mut all = self.routes.lock().unwrap();
-            let private = names::private_service(service);
-            all.entry(private.clone())
-                .or_insert_with(|| Routes::follow(&self.endpoint, &self.namespace, &private))
-                .clone()
-        };
+        let routes = self.routes(service);
         loop {
             // Ready ones only, as their list says; one that went away meanwhile is no reason to give up.
             if let Some(address) = routes.ready().await
