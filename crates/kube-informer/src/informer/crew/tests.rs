@@ -67,7 +67,8 @@ async fn promise_10_a_handler_that_blocks_its_thread_holds_up_no_other() {
         })
         .collect();
     // All are ready before it is driven, and nobody is told anything after that.
-    let bells: Vec<_> = std::iter::once(&blocks).chain(others.iter().map(|(_, bell)| bell)).cloned().collect();
+    let bells: Vec<_> =
+        std::iter::once(&blocks).chain(others.iter().map(|(_, bell)| bell)).cloned().collect();
     let (_, first) = add(&crew, "first", move || bells.iter().for_each(|bell| bell.send(()).unwrap()));
     first.send(()).unwrap();
     for _ in &others {
