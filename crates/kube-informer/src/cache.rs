@@ -5,8 +5,8 @@
 //! - **A state is consistent.** Objects, all indexes and the versions change together. A list, a get, a [`Snapshot`] sees
 //!   one state, and goes on to see it.
 //! - **Reads never wait for changes being made.** States share what they have in common: taking a snapshot copies nothing,
-//!   and the next state is made beside it. Readers and the writer meet only at the pointer, which is held for the time
-//!   that it takes to copy it.
+//!   and the next state is made beside it. Readers and the writer meet only at the pointer, and do not wait for one another
+//!   there.
 //! - **What was applied is told in order,** once, as what became of each object ([`Applied`]).
 //! - **A list replaces its scope** as one step: objects that it lacks are gone, those that it has are added or updated in
 //!   its order, and what it has in the same version stays as it is, with its decoded views. Only a list can take versions
@@ -20,7 +20,9 @@
 //! take four bytes, until they are used again. A snapshot keeps what it has, for as long as it is held.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
 
 // Structures that cost nothing to copy.
 mod table;
@@ -38,6 +40,7 @@ mod index;
 mod postings;
 
 // How they are asked for.
+mod ahead;
 pub mod selector;
 
 mod query;
@@ -78,7 +81,7 @@ use state::State;
 #[must_use]
 pub fn cache(scopes: Scopes) -> (Writer, Cache) {
     let shared = Arc::new(Shared {
-        published: RwLock::new(Arc::new(State::new(scopes))),
+        published: ArcSwap::from_pointee(State::new(scopes)),
         turn: Mutex::new(()),
         faults: Mutex::default(),
     });
@@ -223,8 +226,7 @@ impl IndexError {
 }
 
 struct Shared {
-    /// Held to copy or to swap a pointer, or to find one object: never for longer.
-    published: RwLock<Arc<State>>,
+    published: ArcSwap<State>,
     /// Whoever makes the next state holds it. It guards no data: a state that is never published leaves no trace, so a
     /// panic on the way harms nothing.
     turn: Mutex<()>,
@@ -233,7 +235,7 @@ struct Shared {
 
 impl Shared {
     fn load(&self) -> Arc<State> {
-        Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
+        self.published.load_full()
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
@@ -242,12 +244,8 @@ impl Shared {
 
     fn publish(&self, mut next: State) {
         next.generation += 1;
-        let next = Arc::new(next);
-        let mut published = self.published.write().unwrap_or_else(PoisonError::into_inner);
-        let last = std::mem::replace(&mut *published, next);
-        drop(published);
-        // What nobody else holds goes here, outside of the lock.
-        drop(last);
+        // What nobody else holds of the last one goes here.
+        self.published.store(Arc::new(next));
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
@@ -299,9 +297,8 @@ impl Cache {
     /// The object with this namespace (empty for cluster-scoped objects) and name, as it is now.
     #[must_use]
     pub fn get(&self, namespace: &str, name: &str) -> Option<Object> {
-        // As short as to copy the pointer, and let go of the copy again.
-        let state = self.shared.published.read().unwrap_or_else(PoisonError::into_inner);
-        state.get(namespace, name).cloned()
+        // For so short a time, nobody needs to count who has the state.
+        self.shared.published.load().get(namespace, name).cloned()
     }
 
     /// All objects as they are now, to be narrowed down.

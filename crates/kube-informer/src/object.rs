@@ -11,6 +11,7 @@
 use std::any::type_name;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hint::black_box;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -303,6 +304,12 @@ impl<K> Object<K> {
     #[must_use]
     pub fn cast<T>(&self) -> Object<T> {
         Object { inner: Arc::clone(&self.inner), view: PhantomData }
+    }
+
+    /// Has the processor fetch what is mostly read of an object, if it is not in its caches.
+    pub(crate) fn touch(&self) {
+        let Inner { generation, labels, slot, .. } = &*self.inner;
+        black_box((generation, labels.len(), slot.touch()));
     }
 
     /// The same object, seen as another type; without another handle to it.

@@ -27,6 +27,20 @@ enum Held {
     Many(Arc<[Arc<str>]>),
 }
 
+impl Held {
+    /// Whether an object that has this has these values.
+    fn is(held: Option<&Self>, values: &[Cow<'_, str>]) -> bool {
+        match (held, values) {
+            (None, []) => true,
+            (Some(Self::One(held)), [value]) => **held == **value,
+            (Some(Self::Many(held)), values) => {
+                held.iter().map(|held| &**held).eq(values.iter().map(AsRef::as_ref))
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Postings {
     pub(super) fn new(index: Index) -> Self {
         Self { index: Arc::new(index), values: Tree::Empty, held: Vector::default(), entries: 0 }
@@ -78,6 +92,10 @@ impl Postings {
             // Values of metadata never fail, and are the same whenever they are asked for.
             let stale = old.and_then(|old| self.index.values(old).ok()).unwrap_or_default();
             self.exchange(id, object, &stale, &fresh, store);
+            return;
+        }
+        // Most updates change nothing that is indexed. What stays is not touched: readers share it.
+        if Held::is(self.held.get(id), &fresh) {
             return;
         }
         let stale = self.held.take(id);

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::IndexError;
+use super::ahead::{Ahead, Pace, read_some};
 use super::index::By;
 use super::selector::{ParseSelectorError, Selector};
 use super::state::{self, State};
@@ -111,18 +112,20 @@ impl<K> Query<K> {
             ids: plan.ids.iter(plan.places),
             rest: plan.rest.into_iter().cloned().collect(),
             state: Arc::clone(&self.state),
+            pace: Pace::default(),
+            read: Vec::new(),
             view: PhantomData,
         }
     }
 
-    /// The objects, lent: for those who read many. Nothing is counted or locked on the way to them.
+    /// The objects, lent: for those who read many. No reference is counted, and nothing locked, on the way to them.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use kube_informer::informer::Informer;
     /// # fn images(pods: &Informer<Pod>) -> usize {
     /// let all = pods.list();
-    /// // With all views kept, these are lent, too.
+    /// // Views that are kept are lent, too.
     /// let pods = all.each().filter_map(|pod| pod.look().ok());
     /// pods.map(|pod| pod.spec.as_ref().map_or(0, |spec| spec.containers.len())).sum()
     /// # }
@@ -130,9 +133,7 @@ impl<K> Query<K> {
     pub fn each(&self) -> impl Iterator<Item = Borrowed<'_, K>> {
         let Plan { ids, places, rest } = self.plan();
         let state = &*self.state;
-        let mut objects = state.store.reader();
-        let objects = ids.iter(places).filter_map(move |(id, ())| objects.get(id));
-        objects
+        Ahead::new(ids.iter(places), &state.store)
             .filter(move |object| rest.iter().all(|condition| condition.is_met(object, state)))
             .map(Borrowed::new)
     }
@@ -251,6 +252,9 @@ pub struct Objects<K = serde_json::Value> {
     state: Arc<State>,
     ids: tree::Iter<u32>,
     rest: Vec<Condition>,
+    pace: Pace,
+    /// Those that were read, the next one last. They meet all conditions.
+    read: Vec<Object>,
     view: PhantomData<fn() -> K>,
 }
 
@@ -258,13 +262,16 @@ impl<K> Iterator for Objects<K> {
     type Item = Object<K>;
 
     fn next(&mut self) -> Option<Object<K>> {
-        let Self { state, ids, rest, .. } = self;
-        let mut objects = ids.filter_map(|(id, ())| state.store.get(id));
-        objects.find(|object| rest.iter().all(|condition| condition.is_met(object, state))).map(Object::cast)
+        while self.read.is_empty() && self.ids.len() > 0 {
+            let Self { state, ids, rest, pace, read, .. } = self;
+            let is_met = |object: &&Object| rest.iter().all(|condition| condition.is_met(object, state));
+            read.extend(read_some(ids, &state.store, pace).filter(is_met).cloned());
+        }
+        self.read.pop().map(Object::into_cast)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let most = self.ids.len();
+        let most = self.ids.len() + self.read.len();
         (if self.rest.is_empty() { most } else { 0 }, Some(most))
     }
 }
@@ -338,6 +345,6 @@ impl<K> fmt::Debug for Query<K> {
 
 impl<K> fmt::Debug for Objects<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Objects").field("candidates", &self.ids.len()).finish_non_exhaustive()
+        f.debug_struct("Objects").field("candidates", &self.size_hint().1).finish_non_exhaustive()
     }
 }

@@ -54,7 +54,7 @@ impl State {
 
     /// The object with this namespace and name.
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Object> {
-        self.store.get(self.store.find(KeyRef { namespace, name })?)
+        self.store.find(KeyRef { namespace, name }).map(|(_, object)| object)
     }
 
     pub(super) fn apply(&mut self, change: Change, told: &mut Vec<Applied>, faults: &mut Faults) {
@@ -90,8 +90,7 @@ impl State {
 
     /// Keeps the same version of an object in another form. Nothing is told: nothing has changed.
     pub(super) fn exchange(&mut self, object: Object) {
-        if let Some(id) = self.store.find(object.key())
-            && let Some(held) = self.store.get(id)
+        if let Some((id, held)) = self.store.find(object.key())
             && held.uid() == object.uid()
             && held.version() == object.version()
         {
@@ -100,13 +99,13 @@ impl State {
     }
 
     fn put(&mut self, new: Object, source: Source, told: &mut Vec<Applied>, faults: &mut Faults) {
-        let Some(id) = self.store.find(new.key()) else {
+        let Some((id, old)) = self.store.find(new.key()) else {
             let Some(id) = self.store.add(new.clone()) else { return };
             self.reindex(id, None, Some(&new), faults);
             told.push(Applied::Added { new });
             return;
         };
-        let Some(old) = self.store.get(id).cloned() else { return };
+        let old = old.clone();
         if is_known(&old, &new) && (source != Source::Rewound || is_equal(&old, &new)) {
             return;
         }
@@ -124,8 +123,8 @@ impl State {
     }
 
     fn remove(&mut self, last: Object, told: &mut Vec<Applied>, faults: &mut Faults) {
-        let Some(id) = self.store.find(last.key()) else { return };
-        let Some(held) = self.store.get(id).cloned() else { return };
+        let Some((id, held)) = self.store.find(last.key()) else { return };
+        let held = held.clone();
         let is_same = held.uid() == last.uid();
         // A late word of a predecessor, or of a time before the object came back into the selection.
         if is_older(&last, &held) || !is_same && !is_older(&held, &last) {
@@ -140,8 +139,9 @@ impl State {
 
     /// The server said that it is gone, and not which version of it went.
     fn remove_key(&mut self, key: &ObjectKey, told: &mut Vec<Applied>, faults: &mut Faults) {
-        let Some(id) = self.store.find(KeyRef { namespace: &key.namespace, name: &key.name }) else { return };
-        let Some(last) = self.store.get(id).cloned() else { return };
+        let key = KeyRef { namespace: &key.namespace, name: &key.name };
+        let Some((id, last)) = self.store.find(key) else { return };
+        let last = last.clone();
         self.forget(id, &last, faults);
         told.push(Applied::Deleted { last, certain: true });
     }
@@ -171,13 +171,14 @@ impl State {
 
         let mut listed = Marks::new(self.store.end());
         for object in &objects {
-            if let Some(id) = self.store.find(object.key()) {
+            if let Some((id, _)) = self.store.find(object.key()) {
                 listed.set(id);
             }
         }
         if let Stays::Those(keys) = stays {
             for key in keys {
-                if let Some(id) = self.store.find(KeyRef { namespace: &key.namespace, name: &key.name }) {
+                let key = KeyRef { namespace: &key.namespace, name: &key.name };
+                if let Some((id, _)) = self.store.find(key) {
                     listed.set(id);
                 }
             }

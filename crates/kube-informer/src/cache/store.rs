@@ -64,9 +64,10 @@ impl Store {
         self.objects.reader()
     }
 
-    pub(super) fn find(&self, key: KeyRef<'_>) -> Option<u32> {
-        let hash = hash(&self.hasher, key);
-        self.by_key.find(hash, |id| self.get(id).is_some_and(|object| object.key() == key))
+    /// The number and the object with a key.
+    pub(super) fn find(&self, key: KeyRef<'_>) -> Option<(u32, &Object)> {
+        let right = |id| self.get(id).filter(|object| object.key() == key).map(|object| (id, object));
+        self.by_key.find(hash(&self.hasher, key), right)
     }
 
     /// Keeps an object whose key is not there yet. `None` if there are no numbers left.
@@ -181,8 +182,8 @@ mod tests {
             store.add(intake.object(document.as_bytes()).unwrap()).unwrap();
         }
         let find = |store: &Store, name| {
-            let id = store.find(KeyRef { namespace: "", name })?;
-            Some((id, store.get(id).unwrap().name().to_owned()))
+            let (id, found) = store.find(KeyRef { namespace: "", name })?;
+            Some((id, found.name().to_owned()))
         };
         for &name in &twins {
             assert_eq!(find(&store, name).unwrap().1, name);

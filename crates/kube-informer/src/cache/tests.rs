@@ -205,6 +205,22 @@ fn a_snapshot_stays_as_it_is_and_states_are_counted() {
 }
 
 #[test]
+fn many_are_read_in_order_and_counted_while_they_are() {
+    let (mut writer, cache) = cache(Scopes::all());
+    let mut maker = Maker::new();
+    let names: Vec<String> = (0..100).map(|at| format!("p{at:03}")).collect();
+    writer.apply([list(names.iter().map(|name| maker.pod(name, 1)).collect(), 2)]);
+    let query = cache.list();
+    assert!(query.each().map(|pod| pod.name().to_owned()).eq(names.iter().cloned()));
+    let mut pods = query.iter();
+    for (read, name) in names.iter().enumerate() {
+        assert_eq!(pods.size_hint(), (names.len() - read, Some(names.len() - read)));
+        assert_eq!(pods.next().unwrap().name(), name);
+    }
+    assert!(pods.next().is_none() && pods.size_hint() == (0, Some(0)));
+}
+
+#[test]
 fn objects_can_be_kept_in_another_form_without_a_word() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();

@@ -1,4 +1,4 @@
-//! Views and objects that are lent, not shared: nothing is counted, locked or written to get one.
+//! Views and objects that are lent, not shared: no reference is counted, and nothing locked, to get one.
 //!
 //! For those who read everything all the time: to count references costs more than to read, where the objects are too
 //! many for the processor's caches.
@@ -11,35 +11,45 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::Object;
+use super::views::{Held, Lent};
 use crate::encoding::ViewError;
 
-/// A view, lent by its object where that keeps it ([`ViewBudget::All`](super::ViewBudget::All)), and shared otherwise.
-#[derive(Debug, Clone)]
+/// A view, lent where it is [kept](super::ViewBudget), and shared otherwise.
+///
+/// It is to be looked at, and let go: one that is held for long is better [shared](Object::view).
 pub struct View<'a, K>(Kept<'a, K>);
 
-#[derive(Debug)]
 enum Kept<'a, K> {
     ByItsObject(&'a K),
+    ForAWhile(Held<K>),
     Here(Arc<K>),
 }
 
-impl<K> Clone for Kept<'_, K> {
+impl<K> Clone for View<'_, K> {
     fn clone(&self) -> Self {
-        match self {
-            Self::ByItsObject(view) => Self::ByItsObject(view),
-            Self::Here(view) => Self::Here(Arc::clone(view)),
-        }
+        Self(match &self.0 {
+            Kept::ByItsObject(view) => Kept::ByItsObject(view),
+            Kept::ForAWhile(view) => Kept::ForAWhile(view.clone()),
+            Kept::Here(view) => Kept::Here(Arc::clone(view)),
+        })
     }
 }
 
-impl<K> Deref for View<'_, K> {
+impl<K: 'static> Deref for View<'_, K> {
     type Target = K;
 
     fn deref(&self) -> &K {
         match &self.0 {
             Kept::ByItsObject(view) => view,
+            Kept::ForAWhile(view) => view,
             Kept::Here(view) => view,
         }
+    }
+}
+
+impl<K: fmt::Debug + 'static> fmt::Debug for View<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("View").field(&**self).finish()
     }
 }
 
@@ -57,7 +67,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Object<K> {
 impl<K> Object<K> {
     fn look_as<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<View<'_, T>, ViewError> {
         match self.inner.shared.views.lend(&self.inner.slot) {
-            Some(view) => Ok(View(Kept::ByItsObject(view))),
+            Some(Lent::ForGood(view)) => Ok(View(Kept::ByItsObject(view))),
+            Some(Lent::ForAWhile(view)) => Ok(View(Kept::ForAWhile(view))),
             None => self.view_as().map(|view| View(Kept::Here(view))),
         }
     }

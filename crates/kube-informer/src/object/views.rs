@@ -15,8 +15,8 @@
 //! of those than views that are held, or a small constant.
 //!
 //! Decoding takes place outside of all locks: it may panic, fail, take its time, or read other views. If two threads
-//! decode the same view at once, the first to finish gives the view to both. A hit takes no lock but the view's own; what
-//! [`ViewBudget::All`] keeps can be lent, for which nothing is locked, counted or written.
+//! decode the same view at once, the first to finish gives the view to both. A hit on what is kept takes no lock. What is
+//! kept can be lent, too: nothing is counted then that others read, and with [`ViewBudget::All`] nothing is written at all.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ mod ring;
 use cell::Counters;
 use ring::Ring;
 
-pub(crate) use cell::Slot;
+pub(crate) use cell::{Held, Slot};
 
 /// Which decoded views of an informer's objects are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,10 +56,18 @@ pub(crate) struct Views {
     ring: Mutex<Ring>,
 }
 
+/// A view that is not counted.
+pub(crate) enum Lent<'a, T> {
+    /// It stays as long as its slot does.
+    ForGood(&'a T),
+    /// It stays as long as it is held.
+    ForAWhile(Held<T>),
+}
+
 /// What [`Views`] has done, and what it keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ViewStats {
-    /// Views that did not need to be decoded.
+    /// Views that did not need to be decoded; about, where very many threads read.
     pub(crate) hits: u64,
     /// Views that were decoded, with success.
     pub(crate) decodes: u64,
@@ -88,7 +96,7 @@ impl Views {
     ) -> Result<Arc<T>, E> {
         let cell = slot.cell::<T>(&self.counters);
         if let Some(view) = cell.get() {
-            self.counters.hit(cell);
+            self.counters.hit();
             return Ok(view);
         }
         let view = Arc::new(decode()?);
@@ -119,9 +127,15 @@ impl Views {
         Ok(view)
     }
 
-    /// The view of the object that the slot belongs to, if it is kept as long as the slot is.
-    pub(crate) fn lend<'a, T: 'static>(&self, slot: &'a Slot) -> Option<&'a T> {
-        slot.pinned()
+    /// The view of the object that the slot belongs to, if it is kept.
+    pub(crate) fn lend<'a, T: 'static>(&self, slot: &'a Slot) -> Option<Lent<'a, T>> {
+        let cell = slot.find::<T>()?;
+        if let Some(view) = cell.pinned() {
+            return Some(Lent::ForGood(view));
+        }
+        let held = cell.held()?;
+        self.counters.hit();
+        Some(Lent::ForAWhile(held))
     }
 
     pub(crate) fn stats(&self) -> ViewStats {

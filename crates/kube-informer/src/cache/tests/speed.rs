@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::sync::RwLock;
 use std::time::Instant;
 
 use super::*;

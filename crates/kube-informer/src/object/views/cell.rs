@@ -2,8 +2,12 @@
 
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use arc_swap::{ArcSwapOption, Guard};
 
 use super::ViewStats;
 
@@ -18,9 +22,13 @@ pub(super) struct Cell {
     kind: TypeId,
     /// Read since the ring last looked.
     used: AtomicBool,
-    /// A view that stays as long as the cell does, and its weight. It is lent without a lock.
+    /// A view that stays as long as the cell does, and its weight. It is lent as it is.
     pinned: OnceLock<(View, usize)>,
-    state: Mutex<State>,
+    /// A view that is kept for a while. It is read without a lock, and changed only where the one below is held. Where it is
+    /// there, none is `lent`.
+    kept: ArcSwapOption<Kept>,
+    /// A view that is not kept, as long as others hold it.
+    lent: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
     next: OnceLock<Arc<Cell>>,
     counters: Arc<Counters>,
 }
@@ -28,19 +36,43 @@ pub(super) struct Cell {
 /// A view of any type.
 type View = Arc<dyn Any + Send + Sync>;
 
-enum State {
-    // ## Empty => (Kept | Lent)
-    Empty,
-    // ## Kept => (Empty | Lent, if someone holds it)
-    Kept { view: Arc<dyn Any + Send + Sync>, weight: usize },
-    // ## Lent => (Empty | Kept, when nobody holds it any more)
-    Lent(Weak<dyn Any + Send + Sync>),
+pub(super) struct Kept {
+    view: View,
+    weight: usize,
+}
+
+/// A view that is held, and not counted: it does not go as long as this is there.
+pub(crate) struct Held<T> {
+    /// Never without a view, and always of this type.
+    kept: Guard<Option<Arc<Kept>>>,
+    view: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Held<T> {
+    fn of(kept: Guard<Option<Arc<Kept>>>) -> Option<Self> {
+        kept.as_ref()?.view.is::<T>().then_some(Self { kept, view: PhantomData })
+    }
+}
+
+impl<T: 'static> Deref for Held<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        let view = self.kept.as_ref().and_then(|kept| kept.view.downcast_ref());
+        view.unwrap_or_else(|| unreachable!("it was looked at when this was made"))
+    }
+}
+
+impl<T> Clone for Held<T> {
+    fn clone(&self) -> Self {
+        Self { kept: Guard::from_inner(Option::clone(&self.kept)), view: PhantomData }
+    }
 }
 
 /// Numbers that all cells of one `Views` share.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Spread by cell, so that readers of different objects do not meet here.
+    /// Spread by thread, so that readers do not meet here.
     hits: [Padded; 16],
     decodes: AtomicU64,
     /// Grows only under the ring's lock (or without limit); may shrink at any time.
@@ -51,6 +83,14 @@ pub(super) struct Counters {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Padded(AtomicU64);
+
+thread_local! {
+    /// Where this thread counts.
+    static SHARD: usize = {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    };
+}
 
 /// What became of a view that had to go.
 pub(super) enum Released {
@@ -64,15 +104,20 @@ pub(super) enum Released {
 
 /// A view weighs what it says, and what it costs to keep: so nothing weighs nothing.
 pub(super) fn whole_weight(weight: usize) -> usize {
-    weight.saturating_add(size_of::<Cell>() + 2 * size_of::<Arc<Cell>>())
+    weight.saturating_add(size_of::<Cell>() + size_of::<Kept>() + 2 * size_of::<Arc<Cell>>())
 }
 
 impl Slot {
-    /// The view of this type, if it stays as long as the slot does.
-    pub(super) fn pinned<T: 'static>(&self) -> Option<&T> {
+    /// The cell for views of this type, if one was ever asked for.
+    pub(super) fn find<T: 'static>(&self) -> Option<&Cell> {
         let kind = TypeId::of::<T>();
         let mut cells = std::iter::successors(self.first.get(), |cell| cell.next.get());
-        cells.find(|cell| cell.kind == kind)?.pinned()
+        cells.find(|cell| cell.kind == kind).map(|cell| &**cell)
+    }
+
+    /// Looks at the first view's cell, if there is one.
+    pub(crate) fn touch(&self) -> bool {
+        self.first.get().is_some_and(|cell| cell.used.load(Ordering::Relaxed))
     }
 
     /// The cell for views of this type.
@@ -94,7 +139,7 @@ impl Slot {
     /// Whether any cell refers to a view, alive or not.
     pub(super) fn pins_memory(&self) -> bool {
         std::iter::successors(self.first.get(), |cell| cell.next.get())
-            .any(|cell| cell.pinned.get().is_some() || !matches!(*cell.lock(), State::Empty))
+            .any(|cell| cell.pinned.get().is_some() || cell.keeps() || cell.lock().is_some())
     }
 }
 
@@ -120,7 +165,8 @@ impl Cell {
             kind,
             used: AtomicBool::new(false),
             pinned: OnceLock::new(),
-            state: Mutex::new(State::Empty),
+            kept: ArcSwapOption::empty(),
+            lent: Mutex::default(),
             next: OnceLock::new(),
             counters,
         }
@@ -131,19 +177,37 @@ impl Cell {
         if let Some((view, _)) = self.pinned.get() {
             return Arc::clone(view).downcast().ok();
         }
-        let view = match &*self.lock() {
-            State::Empty => return None,
-            State::Kept { view, .. } => Arc::clone(view),
-            State::Lent(view) => view.upgrade()?,
+        if let Some(kept) = &*self.kept.load() {
+            self.note_use();
+            return Arc::clone(&kept.view).downcast().ok();
+        }
+        let lent = self.lock();
+        // It may have become one that is kept.
+        let view = match &*self.kept.load() {
+            Some(kept) => Some(Arc::clone(&kept.view)),
+            None => lent.as_ref().and_then(Weak::upgrade),
         };
-        // Mostly it is set already, and then nothing is written that others read.
+        drop(lent);
+        self.note_use();
+        view?.downcast().ok()
+    }
+
+    /// The view, if it is kept for a while.
+    pub(super) fn held<T: 'static>(&self) -> Option<Held<T>> {
+        let held = Held::of(self.kept.load())?;
+        self.note_use();
+        Some(held)
+    }
+
+    /// Mostly it is noted already, and then nothing is written that others read.
+    fn note_use(&self) {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
-        view.downcast().ok()
     }
 
-    fn pinned<T: 'static>(&self) -> Option<&T> {
+    /// The view, if it is kept for good.
+    pub(super) fn pinned<T: 'static>(&self) -> Option<&T> {
         self.pinned.get()?.0.downcast_ref()
     }
 
@@ -163,17 +227,17 @@ impl Cell {
 
     /// Keeps the view; or gives the one that is there.
     pub(super) fn keep_or_get<T: Send + Sync + 'static>(&self, view: Arc<T>, weight: usize) -> Arc<T> {
-        let mut state = self.lock();
-        let there: Option<Arc<dyn Any + Send + Sync>> = match &*state {
-            State::Empty => None,
-            State::Kept { view, .. } => Some(Arc::clone(view)),
-            State::Lent(view) => view.upgrade(),
+        let mut lent = self.lock();
+        let there = match &*self.kept.load() {
+            Some(kept) => Some(Arc::clone(&kept.view)),
+            None => lent.as_ref().and_then(Weak::upgrade),
         };
         if let Some(there) = there.and_then(|there| there.downcast().ok()) {
-            drop(state);
+            drop(lent);
             return there;
         }
-        *state = State::Kept { view: Arc::clone(&view) as _, weight };
+        *lent = None;
+        self.kept.store(Some(Arc::new(Kept { view: Arc::clone(&view) as _, weight })));
         self.used.store(false, Ordering::Relaxed);
         self.counters.kept_bytes.fetch_add(weight, Ordering::Relaxed);
         self.counters.kept_views.fetch_add(1, Ordering::Relaxed);
@@ -182,8 +246,8 @@ impl Cell {
 
     /// Remembers the view for as long as others hold it.
     pub(super) fn lend<T: Send + Sync + 'static>(&self, view: &Arc<T>) {
-        let view: Arc<dyn Any + Send + Sync> = Arc::clone(view) as _;
-        *self.lock() = State::Lent(Arc::downgrade(&view));
+        let view: View = Arc::clone(view) as _;
+        *self.lock() = Some(Arc::downgrade(&view));
     }
 
     /// Keeps the view no longer.
@@ -194,36 +258,41 @@ impl Cell {
             self.counters.kept_views.fetch_sub(1, Ordering::Relaxed);
             return Released::Nothing;
         }
-        let mut state = self.lock();
-        let State::Kept { view, weight } = std::mem::replace(&mut *state, State::Empty) else {
+        let mut lent = self.lock();
+        let Some(kept) = self.kept.swap(None) else {
+            *lent = None;
             return Released::Nothing;
         };
-        self.counters.kept_bytes.fetch_sub(weight, Ordering::Relaxed);
+        self.counters.kept_bytes.fetch_sub(kept.weight, Ordering::Relaxed);
         self.counters.kept_views.fetch_sub(1, Ordering::Relaxed);
-        // New references come from here only, under this lock, or from those who have one already.
-        if Arc::strong_count(&view) == 1 {
-            return Released::Gone(view);
+        // New references come from here only, under this lock, or from those who have one already. Whoever looks at it has
+        // been counted by now.
+        match Arc::try_unwrap(kept) {
+            Ok(Kept { view, .. }) if Arc::strong_count(&view) == 1 => Released::Gone(view),
+            Ok(Kept { view, .. }) => {
+                *lent = Some(Arc::downgrade(&view));
+                Released::Lent(view)
+            }
+            Err(held) => {
+                *lent = Some(Arc::downgrade(&held.view));
+                Released::Lent(Arc::clone(&held.view))
+            }
         }
-        *state = State::Lent(Arc::downgrade(&view));
-        Released::Lent(view)
     }
 
     /// Forgets a lent view that nobody holds any more. Says whether someone still does.
     pub(super) fn is_lent(&self) -> bool {
-        let mut state = self.lock();
-        match &*state {
-            State::Lent(view) if view.strong_count() > 0 => true,
-            State::Lent(_) => {
-                *state = State::Empty;
-                false
-            }
-            State::Empty | State::Kept { .. } => false,
+        let mut lent = self.lock();
+        let is_held = lent.as_ref().is_some_and(|view| view.strong_count() > 0);
+        if !is_held {
+            *lent = None;
         }
+        is_held
     }
 
     /// Whether it keeps a view.
     pub(super) fn keeps(&self) -> bool {
-        matches!(*self.lock(), State::Kept { .. })
+        self.kept.load().is_some()
     }
 
     /// Whether it was read since the last such question.
@@ -232,16 +301,16 @@ impl Cell {
     }
 
     /// Nothing that could panic is done with the lock held.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Weak<dyn Any + Send + Sync>>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Counters {
-    pub(super) fn hit(&self, cell: &Arc<Cell>) {
-        let at = (Arc::as_ptr(cell).addr() / align_of::<Padded>()) % self.hits.len();
-        if let Some(hits) = self.hits.get(at) {
-            hits.0.fetch_add(1, Ordering::Relaxed);
+    /// Where many threads share a place, some may be lost: to count them all would cost more than to read.
+    pub(super) fn hit(&self) {
+        if let Some(hits) = self.hits.get(SHARD.with(|shard| *shard) % self.hits.len()) {
+            hits.0.store(hits.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }
 

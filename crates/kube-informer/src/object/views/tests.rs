@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use super::{Slot, ViewBudget, ViewStats, Views};
+use super::{Lent, Slot, ViewBudget, ViewStats, Views};
 
 const WEIGHT: usize = 1000;
 
@@ -121,16 +121,37 @@ fn with_all_every_view_is_kept_as_long_as_its_slot() {
 }
 
 #[test]
-fn only_what_stays_as_long_as_its_slot_is_lent() {
+fn what_is_kept_is_lent() {
     for budget in [ViewBudget::None, ViewBudget::default(), ViewBudget::All] {
         let (views, slot) = (Views::new(budget), Slot::default());
-        assert_eq!(views.lend::<u64>(&slot), None);
+        assert!(views.lend::<u64>(&slot).is_none());
         let shared = view(&views, &slot, 7);
-        let lent = views.lend::<u64>(&slot);
-        assert_eq!(lent.is_some(), budget == ViewBudget::All);
-        assert!(lent.is_none_or(|lent| std::ptr::eq(lent, &*shared)));
-        assert_eq!(views.lend::<String>(&slot), None, "of another type there is none");
+        let lent = match views.lend::<u64>(&slot) {
+            None => None,
+            Some(Lent::ForGood(lent)) => Some((ViewBudget::All, std::ptr::from_ref(lent))),
+            Some(Lent::ForAWhile(lent)) => Some((ViewBudget::default(), std::ptr::from_ref(&*lent))),
+        };
+        let expected = (budget != ViewBudget::None).then_some((budget, std::ptr::from_ref(&*shared)));
+        assert_eq!(lent, expected);
+        assert!(views.lend::<String>(&slot).is_none(), "of another type there is none");
     }
+}
+
+#[test]
+fn what_is_looked_at_is_not_dropped_and_is_the_view_of_all() {
+    let (views, slots) = (recent(1), slots(2));
+    view(&views, &slots[0], 1);
+    let Some(Lent::ForAWhile(held)) = views.lend::<u64>(&slots[0]) else { panic!("it is kept") };
+    // It has to go.
+    view(&views, &slots[1], 2);
+    assert_eq!(views.stats().kept_views, 1);
+    let again = view(&views, &slots[0], 3);
+    assert!(std::ptr::eq(&*again, &*held), "as long as somebody looks at it, it is there");
+    let copy = held.clone();
+    drop((again, held));
+    assert_eq!(*copy, 1);
+    drop(copy);
+    assert!(!is_there(&views, &slots[0]));
 }
 
 #[test]
