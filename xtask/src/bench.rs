@@ -42,7 +42,7 @@ mod report;
 mod results;
 mod rounds;
 
-use contestant::{Contestant, Programs};
+use contestant::{Contestant, DIST, Programs};
 use ground::Ground;
 use report::{Output, Reports};
 
@@ -93,10 +93,12 @@ pub(crate) async fn run(bench: &Bench) -> Result<()> {
         BenchCommand::Latency(options) => latency::measure(&ground(&options.ground).await?, options).await,
         BenchCommand::Relist(options) => relist::measure(&ground(&options.ground).await?, options).await,
         BenchCommand::Readers(options) => readers::measure(&ground(&options.ground).await?, options).await,
-        BenchCommand::Burst(options) => burst::measure(&Programs::build(&root)?, options).await,
-        BenchCommand::Growth(options) => growth::measure(&Programs::build(&root)?, options).await,
+        BenchCommand::Burst(options) => burst::measure(&Programs::build(&root, DIST)?, options).await,
+        BenchCommand::Growth(options) => growth::measure(&Programs::build(&root, DIST)?, options).await,
         BenchCommand::Queue(options) => queue::measure(&root, options),
-        BenchCommand::FanOut(options) => fan_out::measure(&root, &Programs::build(&root)?, options).await,
+        BenchCommand::FanOut(options) => {
+            fan_out::measure(&root, &Programs::build(&root, DIST)?, options).await
+        }
     };
     let added = report.and_then(|report| reports.add(report));
     reports.end()?;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use super::contestant::DIST;
 use super::ground::{self, Ground};
 use super::report::{Output, Report, Reports};
 use super::results::Section;
@@ -122,8 +123,12 @@ impl Plan {
     fn of(options: &Options) -> Self {
         let Options { quick, pods, rounds, micro, on, .. } = options;
         let rounds = rounds.unwrap_or(if *quick { 1 } else { 3 });
-        let ground =
-            ground::Where { pods: pods.unwrap_or(if *quick { 2_000 } else { 20_000 }), on: on.clone() };
+        let ground = ground::Where {
+            pods: pods.unwrap_or(if *quick { 2_000 } else { 20_000 }),
+            on: on.clone(),
+            // To compile them as what is shipped takes longer than a quick run does.
+            profile: (if *quick { "release" } else { DIST }).to_owned(),
+        };
         let output = Output::default;
         Self {
             sync: sync::Options {

@@ -145,19 +145,31 @@ pub(super) struct Programs {
     client_go: PathBuf,
     kube_runtime: PathBuf,
     ours: PathBuf,
+    /// The folder of those around the contestants.
+    tools: PathBuf,
 }
 
+/// How contestants are compiled, unless it is to be quick.
+pub(super) const DIST: &str = "dist";
+
 impl Programs {
-    /// Builds them, as fast as they get.
-    pub(super) fn build(root: &Path) -> Result<Self> {
-        let package = ["--release", "--package", "kube-informer-bench-sync", "--bins"];
-        let ours = super::build(root, &package, "bench-sync-kube-informer")?;
-        let [kube_runtime, client_go] =
-            ["bench-sync-kube-runtime", "bench-sync-client-go"].map(|name| ours.with_file_name(name));
+    /// Builds them; the contestants by a profile of cargo's. What is around them is the same for all, and need not be fast.
+    pub(super) fn build(root: &Path, profile: &str) -> Result<Self> {
+        const OURS: &str = "bench-sync-kube-informer";
+        const KUBE_RUNTIME: &str = "bench-sync-kube-runtime";
+        const WRITER: &str = "bench-sync-writer";
+        let package = ["--package", "kube-informer-bench-sync"];
+        let contestants = ["--profile", profile, "--bin", OURS, "--bin", KUBE_RUNTIME];
+        let ours = super::build(root, &[&package[..], &contestants].concat(), OURS)?;
+        let kube_runtime = ours.with_file_name(KUBE_RUNTIME);
+        let tools = ["--release", "--bin", WRITER, "--bin", "bench-sync-server", "--bin", "bench-sync-proxy"];
+        let writer = super::build(root, &[&package[..], &tools].concat(), WRITER)?;
+        let tools = writer.parent().context("a program that is in no folder")?.to_owned();
+        let client_go = tools.join("bench-sync-client-go");
         eprintln!("==> go build, in bench/peers");
         let output = client_go.to_str().context("the path of the target folder is not UTF-8")?;
         crate::kinds::go(&root.join("bench/peers"), &["build", "-trimpath", "-o", output, "."])?;
-        Ok(Self { client_go, kube_runtime, ours })
+        Ok(Self { client_go, kube_runtime, ours, tools })
     }
 
     /// One of the programs around the contestants, by its name.
@@ -165,9 +177,9 @@ impl Programs {
         Command::new(self.folder().join(name))
     }
 
-    /// Where they all are.
+    /// Where those around the contestants are.
     pub(super) fn folder(&self) -> &Path {
-        self.ours.parent().unwrap_or(&self.ours)
+        &self.tools
     }
 
     fn of(&self, contestant: Contestant) -> &Path {

@@ -11,7 +11,7 @@ use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::load::{self, Kind};
 use serde_json::json;
 
-use super::contestant::{Contestant, Programs};
+use super::contestant::{Contestant, DIST, Programs};
 use super::report::Output;
 use super::running::Running;
 
@@ -24,6 +24,9 @@ pub(crate) struct Where {
     /// Measure on a control plane that is up, by its folder; it is filled if it is empty, and stays filled
     #[arg(long, value_name = "DIR")]
     pub(super) on: Option<PathBuf>,
+    /// How contestants in Rust are compiled: a profile of cargo's
+    #[arg(long, default_value = DIST)]
+    pub(super) profile: String,
 }
 
 /// On what, and how often: for those that can be told nothing else.
@@ -61,7 +64,7 @@ impl Ground {
     /// the server's cache is warm and code is loaded for whoever is first.
     pub(super) async fn prepare(root: &Path, options: &Where, warm: &[Contestant]) -> Result<Self> {
         ensure!(options.pods > 0, "nothing to measure");
-        let programs = Programs::build(root)?;
+        let programs = Programs::build(root, &options.profile)?;
         let (cluster, servers) = match &options.on {
             Some(dir) => (Cluster::open(dir).await.context("no control plane to measure on")?, None),
             None => {

@@ -325,7 +325,7 @@ mod tests {
             figures.add(contestant, "reached of 100/s", "1/s", reached);
         }
         let options = Options {
-            ground: ground::Where { pods: 5, on: None },
+            ground: ground::Where { pods: 5, on: None, profile: "dev".to_owned() },
             rounds: 1,
             rates: vec![100],
             seconds: 1,

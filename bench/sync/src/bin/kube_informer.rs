@@ -215,9 +215,9 @@ fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
         indexed: Box::new(move |site| {
             some.list()
                 .index(SITE, site)
-                .map_or(0, |found| found.iter().map(|gadget| metadata(&gadget)).sum())
+                .map_or(0, |found| found.each().map(|gadget| metadata(&gadget)).sum())
         }),
-        list: Box::new(move |()| all.list().iter().map(|gadget| metadata(&gadget)).sum()),
+        list: Box::new(move |()| all.list().each().map(|gadget| metadata(&gadget)).sum()),
         labelled: Box::new(move |team| names_with(&labelled, &format!("team={team}"))),
         snapshot: Box::new(move |()| whole.snapshot().len()),
     })
@@ -322,5 +322,5 @@ fn looked(pod: Borrowed<'_, Pod>) -> usize {
 }
 
 fn containers(pod: &Object<Pod>) -> usize {
-    pod.view().map_or(0, |pod| pods::containers(&pod))
+    pod.look().map_or(0, |pod| pods::containers(&pod))
 }
