@@ -62,6 +62,12 @@ impl<'a> Iterator for Ahead<'a> {
             fill(ids, objects, pace, read);
         }
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let read = self.read.iter().flatten().count();
+        // A number whose object is gone leads to none.
+        (read, Some(read + self.ids.len()))
+    }
 }
 
 /// Reads some objects, the first one last.

@@ -345,6 +345,8 @@ impl<K> fmt::Debug for Query<K> {
 
 impl<K> fmt::Debug for Objects<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Objects").field("candidates", &self.size_hint().1).finish_non_exhaustive()
+        f.debug_struct("Objects")
+            .field("candidates", &(self.ids.len() + self.read.len()))
+            .finish_non_exhaustive()
     }
 }

@@ -25,17 +25,27 @@ use tokio::task::coop::has_budget_remaining;
 use super::mailbox::Mailbox;
 use super::turns::{SLOW, Turns};
 
-/// Where nothing moves for so long, the one whose turn it is blocks its thread.
-const STUCK: Duration = Duration::from_millis(100);
+/// How long is long.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// A handler whose turns take longer, as a mean, is slow: others do not wait for it.
+    slow: Duration,
+    /// A turn that lasts for so long blocks its thread.
+    stuck: Duration,
+}
+
+const LIMITS: Limits = Limits { slow: SLOW, stuck: Duration::from_millis(100) };
+
+/// After so many turns, other tasks have theirs.
+const TURNS: usize = 64;
 
 /// See the module.
 pub(super) struct Crew(Arc<Shared>);
 
 struct Shared {
     runtime: Handle,
+    limits: Limits,
     queue: Mutex<Queue>,
-    /// Rung when there is something to watch.
-    bell: Notify,
 }
 
 #[derive(Default)]
@@ -50,11 +60,23 @@ struct Queue {
     is_driven: bool,
     /// How it is woken, where it waits for somebody to be ready.
     waits: Option<Waker>,
+    /// Whose turn it is with the driver.
+    current: Option<Arc<Member>>,
     /// Turns that have begun.
     turns: u64,
-    watcher: Option<AbortHandle>,
-    /// Whether the watcher is awake.
-    is_watched: bool,
+    watcher: Option<Watcher>,
+    /// Watchers so far.
+    watchers: u64,
+}
+
+/// What is known of the task that watches.
+struct Watcher {
+    /// One with another number does not count any more.
+    number: u64,
+    task: AbortHandle,
+    /// Rung when there is something to watch.
+    bell: Arc<Notify>,
+    is_awake: bool,
 }
 
 /// One handler.
@@ -73,7 +95,11 @@ type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Crew {
     pub(super) fn new(runtime: Handle) -> Self {
-        Self(Arc::new(Shared { runtime, queue: Mutex::default(), bell: Notify::new() }))
+        Self::within(LIMITS, runtime)
+    }
+
+    fn within(limits: Limits, runtime: Handle) -> Self {
+        Self(Arc::new(Shared { runtime, limits, queue: Mutex::default() }))
     }
 
     /// Drives a handler until it ends.
@@ -111,7 +137,7 @@ impl Shared {
     fn drive(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         queue.is_driven = true;
         queue.driver += 1;
-        queue.waits = None;
+        (queue.waits, queue.current) = (None, None);
         let driver = Driver { crew: Arc::clone(self), number: queue.driver };
         // It takes the lock where it is dropped at once, because the runtime is gone.
         drop(queue);
@@ -126,21 +152,28 @@ impl Shared {
         }
         queue.ready.push_back(Arc::clone(member));
         let waker = queue.waits.take();
-        // The driver waits: it comes now, and for this one. Else it has others to drive.
-        let is_to_be_watched = waker.is_none() && !queue.is_watched && queue.members.len() > 1;
-        if is_to_be_watched {
-            queue.is_watched = true;
-            if queue.watcher.is_none() {
-                queue.watcher = Some(self.runtime.spawn(watch(Arc::clone(self))).abort_handle());
-            }
-        }
+        // Nobody else waits for the only one.
+        let bell = if queue.members.len() > 1 { self.watched(&mut queue) } else { None };
         drop(queue);
-        if is_to_be_watched {
-            self.bell.notify_one();
+        if let Some(bell) = bell {
+            bell.notify_one();
         }
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// Sees to it that somebody watches; what is to be rung for that.
+    fn watched(self: &Arc<Self>, queue: &mut Queue) -> Option<Arc<Notify>> {
+        let Queue { watcher, watchers, .. } = queue;
+        let watcher = watcher.get_or_insert_with(|| {
+            *watchers += 1;
+            let (number, bell) = (*watchers, Arc::new(Notify::new()));
+            let task = self.runtime.spawn(watch(Arc::clone(self), Arc::clone(&bell), number)).abort_handle();
+            Watcher { number, task, bell, is_awake: false }
+        });
+        let was_awake = std::mem::replace(&mut watcher.is_awake, true);
+        (!was_awake).then(|| Arc::clone(&watcher.bell))
     }
 
     /// Whose turn it is. `None` for a driver that is not needed any more.
@@ -151,20 +184,28 @@ impl Shared {
         }
         if let Some(member) = queue.ready.pop_front() {
             queue.turns = queue.turns.wrapping_add(1);
+            queue.current = Some(Arc::clone(&member));
             return Poll::Ready(Some(member));
         }
         if queue.members.is_empty() {
             queue.is_driven = false;
             // This one does not count any more, whoever comes until it is gone.
             queue.driver += 1;
-            queue.is_watched = false;
             if let Some(watcher) = queue.watcher.take() {
-                watcher.abort();
+                watcher.task.abort();
             }
             return Poll::Ready(None);
         }
         queue.waits = Some(context.waker().clone());
         Poll::Pending
+    }
+
+    /// A turn with a driver is over.
+    fn over(&self, driver: u64) {
+        let mut queue = self.lock();
+        let last = if queue.driver == driver { queue.current.take() } else { None };
+        drop(queue);
+        drop(last);
     }
 
     /// A member has ended. The driver looks whether there are others.
@@ -189,15 +230,17 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        while let Some(member) = ready!(self.crew.next(self.number, context)) {
+        for _ in 0..TURNS {
+            let Some(member) = ready!(self.crew.next(self.number, context)) else { return Poll::Ready(()) };
             member.turn();
-            // Other tasks have their turn.
-            if !has_budget_remaining() {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
+            self.crew.over(self.number);
+            // What a slow one does next is a task, which may have been put behind this one.
+            if !has_budget_remaining() || member.is_slow() {
+                break;
             }
         }
-        Poll::Ready(())
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
@@ -209,35 +252,39 @@ impl Drop for Driver {
         }
         // The runtime is gone, and with it go its tasks.
         queue.is_driven = false;
-        queue.watcher = None;
-        let (members, ready) = (std::mem::take(&mut queue.members), std::mem::take(&mut queue.ready));
+        let last = (queue.watcher.take(), queue.current.take(), std::mem::take(&mut queue.ready));
+        let members = std::mem::take(&mut queue.members);
         drop(queue);
-        drop(ready);
+        drop(last);
         members.iter().for_each(|member| member.drop_at_once());
     }
 }
 
 /// Sees to it that nobody waits for a handler that blocks.
-async fn watch(shared: Arc<Shared>) {
+async fn watch(crew: Arc<Shared>, bell: Arc<Notify>, number: u64) {
     loop {
-        shared.bell.notified().await;
-        let mut seen = shared.lock().turns;
+        bell.notified().await;
+        let mut seen = crew.lock().turns;
         loop {
-            tokio::time::sleep(STUCK).await;
-            let mut queue = shared.lock();
-            if queue.turns != seen {
-                seen = queue.turns;
-                continue;
-            }
-            if queue.ready.is_empty() {
-                queue.is_watched = false;
+            tokio::time::sleep(crew.limits.stuck).await;
+            let mut queue = crew.lock();
+            let is_over = queue.turns == seen && queue.ready.is_empty() && queue.current.is_none();
+            let Some(watcher) = queue.watcher.as_mut().filter(|watcher| watcher.number == number) else {
+                return;
+            };
+            if is_over {
+                watcher.is_awake = false;
                 break;
             }
-            let blocks = queue.members.iter().find(|member| member.turns.is_on());
-            let handler = blocks.map(|member| Arc::clone(&member.mailbox.name));
-            shared.drive(queue);
+            let blocks = if queue.turns == seen { queue.current.clone() } else { None };
+            seen = queue.turns;
+            let Some(blocks) = blocks else { continue };
+            let members = queue.members.clone();
+            crew.drive(queue);
+            // What is to wake one may be with the thread that is blocked.
+            members.iter().for_each(Wake::wake_by_ref);
             tracing::warn!(
-                handler = handler.as_deref(),
+                handler = &*blocks.mailbox.name,
                 "a handler blocks its thread: the others go on without it; give a closure to Informer::on for what blocks"
             );
         }
@@ -263,8 +310,12 @@ impl Member {
         self.wake_by_ref();
     }
 
+    fn is_slow(&self) -> bool {
+        self.turns.mean() > self.crew.limits.slow
+    }
+
     fn make_ready(self: &Arc<Self>) {
-        if self.turns.mean() > SLOW {
+        if self.is_slow() {
             let member = Arc::clone(self);
             self.crew.runtime.spawn(async move { member.turn() });
         } else {
@@ -291,11 +342,19 @@ impl Member {
             self.turns.took(begun.elapsed());
             if polled.is_pending() && !self.is_ended() {
                 drop(slot);
-                if !self.turns.rest() {
+                if self.turns.rest() {
+                    if !has_budget_remaining() {
+                        // What is to wake it may be with this thread, which others may block.
+                        self.wake_by_ref();
+                    }
+                    return;
+                }
+                if !self.is_ended() {
                     self.turns.again();
                     self.make_ready();
+                    return;
                 }
-                return;
+                slot = self.slot();
             }
         }
         self.drop_run(slot);
@@ -305,6 +364,8 @@ impl Member {
     /// Drops it; where it is in a turn, that does.
     fn drop_at_once(&self) {
         self.is_ended.store(true, Ordering::Release);
+        // Whoever has it sees, at the end of its turn, that it is woken; and then, that it is ended.
+        self.turns.wake();
         if let Ok(slot) = self.run.try_lock() {
             self.drop_run(slot);
         }

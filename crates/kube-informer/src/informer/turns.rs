@@ -36,17 +36,18 @@ pub(super) const SLOW: Duration = Duration::from_micros(100);
 impl Turns {
     /// There is something to do. Whether it is to be put among those that are ready.
     pub(super) fn wake(&self) -> bool {
+        // Written also where it stays the same: whoever begins a turn after it sees what was done before it.
         let next = |state| match state {
             WAITS => Some(READY),
             CALLED => Some(AGAIN),
-            _ => None,
+            other => Some(other),
         };
         self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(WAITS)
     }
 
     /// It was taken from among those that are ready.
     pub(super) fn begin(&self) {
-        self.state.store(CALLED, Ordering::Release);
+        self.state.swap(CALLED, Ordering::AcqRel);
     }
 
     /// There is nothing left to do. Where that is not true any more, the turn goes on.
@@ -54,19 +55,14 @@ impl Turns {
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         let rests = self.state.compare_exchange(CALLED, WAITS, success, failure).is_ok();
         if !rests {
-            self.state.store(CALLED, Ordering::Release);
+            self.state.swap(CALLED, Ordering::AcqRel);
         }
         rests
     }
 
     /// The turn is over, and there is something left: it is to be put among those that are ready.
     pub(super) fn again(&self) {
-        self.state.store(READY, Ordering::Release);
-    }
-
-    /// Whether it is with somebody.
-    pub(super) fn is_on(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), CALLED | AGAIN)
+        self.state.swap(READY, Ordering::AcqRel);
     }
 
     /// Notes how long something took.

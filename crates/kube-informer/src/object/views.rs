@@ -67,7 +67,7 @@ pub(crate) enum Lent<'a, T> {
 /// What [`Views`] has done, and what it keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ViewStats {
-    /// Views that did not need to be decoded; about, where very many threads read.
+    /// Views that did not need to be decoded.
     pub(crate) hits: u64,
     /// Views that were decoded, with success.
     pub(crate) decodes: u64,

@@ -44,10 +44,9 @@ fn message(
     if depth > MAX_DEPTH {
         return Err(too_deep(0));
     }
-    let mut fields = table.fields().iter();
-    let current = fields.next();
     let reader = Reader::new(bytes);
-    let mut walk = Walk { table, plan, depth, reader, fields, current, last: 0, last_key: None };
+    let mut walk =
+        Walk { table, plan, depth, reader, fields: table.fields(), at: 0, last: 0, last_key: None };
     loop {
         // The usual entry stays in registers: where it could come from either, it would go through memory, and wait there.
         let order = match walk.reader.usual() {
@@ -67,8 +66,9 @@ struct Walk<'a, 'p> {
     plan: Option<&'p Node>,
     depth: usize,
     reader: Reader<'a>,
-    fields: std::slice::Iter<'static, Field>,
-    current: Option<&'static Field>,
+    fields: &'static [Field],
+    /// The field of the last entry.
+    at: usize,
     /// The number of the last entry.
     last: u32,
     /// Its key, if it was one of a map.
@@ -90,10 +90,7 @@ impl<'a> Walk<'a, '_> {
         if entry.number < self.last {
             return Ok(Order::Other);
         }
-        while self.current.is_some_and(|field| u32::from(field.number) < entry.number) {
-            self.current = self.fields.next();
-        }
-        let Some(field) = self.current.filter(|field| u32::from(field.number) == entry.number) else {
+        let Some(field) = self.field(entry.number) else {
             return Err(self.unknown(entry.number, entry.start));
         };
         let repeated = matches!(field.shape, Shape::List | Shape::Map);
@@ -149,6 +146,23 @@ impl<'a> Walk<'a, '_> {
                 (kind, _) => value(kind, &entry, bytes, depth),
             },
         }
+    }
+
+    /// The field with a number that is not less than the last one's.
+    #[inline(always)]
+    fn field(&mut self, number: u32) -> Option<&'static Field> {
+        // Mostly the numbers between two fields are those of the fields between them.
+        let guess = self.at
+            + self.fields.get(self.at).map_or(0, |last| number.saturating_sub(last.number.into())) as usize;
+        if let Some(field) = self.fields.get(guess)
+            && u32::from(field.number) == number
+        {
+            self.at = guess;
+            return Some(field);
+        }
+        let behind = self.fields.get(self.at..)?;
+        self.at += behind.iter().take_while(|field| u32::from(field.number) < number).count();
+        self.fields.get(self.at).filter(|field| u32::from(field.number) == number)
     }
 
     #[cold]

@@ -265,8 +265,8 @@ impl Cell {
         };
         self.counters.kept_bytes.fetch_sub(kept.weight, Ordering::Relaxed);
         self.counters.kept_views.fetch_sub(1, Ordering::Relaxed);
-        // New references come from here only, under this lock, or from those who have one already. Whoever looks at it has
-        // been counted by now.
+        // Whoever took it from here has been counted by now, and nobody does any more: new references come from those who
+        // have one already, or under this lock.
         match Arc::try_unwrap(kept) {
             Ok(Kept { view, .. }) if Arc::strong_count(&view) == 1 => Released::Gone(view),
             Ok(Kept { view, .. }) => {
@@ -307,10 +307,9 @@ impl Cell {
 }
 
 impl Counters {
-    /// Where many threads share a place, some may be lost: to count them all would cost more than to read.
     pub(super) fn hit(&self) {
         if let Some(hits) = self.hits.get(SHARD.with(|shard| *shard) % self.hits.len()) {
-            hits.0.store(hits.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            hits.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
