@@ -148,7 +148,7 @@ async fn promise_10_one_that_has_yielded_goes_on_where_another_blocks() {
 
 #[tokio::test]
 async fn one_that_wakes_itself_by_hand_lets_other_tasks_have_their_turn() {
-    let crew = Crew::new(Handle::current());
+    let crew = Crew::within(Limits { slow: LONG, stuck: LONG }, Handle::current());
     let over = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&over);
     let restless = std::future::poll_fn(move |context| {
