@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use kube_informer_elasti::{crd, names};
 use kube_informer_testbed::eventually::eventually;
 use serde_json::{Value, json};
@@ -26,11 +26,17 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    pub(crate) fn follow(stage: &Stage) -> Self {
-        Self {
-            slices: follow(stage.endpoint.clone(), stage.path("discovery.k8s.io/v1/endpointslices")),
-            services: follow(stage.endpoint.clone(), stage.path("services")),
-        }
+    /// Begins with what there is: whatever goes from now on is told.
+    pub(crate) async fn follow(stage: &Stage) -> Result<Self> {
+        let begun = async |path: &str| {
+            let mut told = follow(stage.endpoint.clone(), stage.path(path));
+            match tokio::time::timeout(SOON, told.recv()).await.context("nothing is told")? {
+                Some(Told::Anew(_)) => Ok(told),
+                _ => bail!("it does not begin with what there is"),
+            }
+        };
+        let slices = begun("discovery.k8s.io/v1/endpointslices").await?;
+        Ok(Self { slices, services: begun("services").await? })
     }
 
     /// What was made for a Service has not come back after it went, until the same was made for another one. Tells whether
@@ -72,7 +78,7 @@ async fn whatever_happens_while_it_ends_nothing_comes_back(mut stage: Stage) -> 
     stage.app("web", 0).await?;
     stage.mode("web", "proxy").await;
     stage.redirected("web", &stage.resolver.addresses()).await;
-    let story = Story::follow(&stage);
+    let story = Story::follow(&stage).await?;
     stage.kubelet.delay(Duration::from_millis(500));
     stage.delete(&stage.elasti_path("web")).await?;
     // Whatever a reconcile would follow from happens, again and again: before the redirect has ended, and after it.

@@ -140,7 +140,7 @@ async fn what_is_deleted_in_the_middle_of_a_switch_does_not_come_back(stage: Sta
     stage.app("web", 1).await?;
     for round in 0..3 {
         stage.mode("web", "serve").await;
-        let story = Story::follow(&stage);
+        let story = Story::follow(&stage).await?;
         // Both at once: the switch and the end are one after the other, whichever is first.
         let elasti = stage.elasti_path("web");
         let (scaled, deleted) = tokio::join!(stage.scale("deployments/web", 0), stage.delete(&elasti));
