@@ -70,13 +70,6 @@ mod either {
             }
         }
 
-        pub(crate) fn load(&self, order: Ordering) -> u8 {
-            match self {
-                Self::Usual(atomic) => atomic.load(order),
-                Self::Scheduled(atomic) => atomic.load(order),
-            }
-        }
-
         pub(crate) fn store(&self, value: u8, order: Ordering) {
             match self {
                 Self::Usual(atomic) => atomic.store(value, order),
