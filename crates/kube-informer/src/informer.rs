@@ -37,7 +37,6 @@ mod slack;
 
 // Who is told, and what.
 pub(crate) mod callers;
-mod crew;
 mod event;
 mod handler;
 mod inbox;

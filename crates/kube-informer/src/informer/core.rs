@@ -8,7 +8,6 @@ use tokio::runtime::Handle;
 use tracing::Instrument;
 
 use super::callers::Callers;
-use super::crew::Crew;
 use super::health::Board;
 use super::hub::{Hub, Told};
 use super::pump::{Item, Pump, ScopeSink};
@@ -35,7 +34,6 @@ pub(crate) struct Core {
     spec: Spec,
     views: ViewBudget,
     callers: Callers,
-    crew: Crew,
     hub: Arc<Hub>,
     board: Board,
     traffic: Traffic,
@@ -85,7 +83,6 @@ impl Core {
         Arc::new(Self {
             name,
             views,
-            crew: Crew::new(callers.runtime().clone()),
             callers,
             hub,
             board,
@@ -141,10 +138,6 @@ impl Core {
 
     pub(super) fn callers(&self) -> &Callers {
         &self.callers
-    }
-
-    pub(super) fn crew(&self) -> &Crew {
-        &self.crew
     }
 
     pub(super) fn runtime(&self) -> &Handle {

@@ -17,18 +17,12 @@ use crate::cache::{Cache, Change, Snapshot, Writer};
 #[derive(Debug)]
 pub(super) struct Hub {
     pub(super) cache: Cache,
-    turn: Mutex<Turn>,
+    /// Whoever has it changes the state, or takes it together with a place in what is told.
+    turn: Mutex<()>,
     mailboxes: RwLock<Mailboxes>,
     synced: AtomicBool,
     /// Counts the turns.
     turns: watch::Sender<u64>,
-}
-
-/// Whoever has it changes the state, or takes it together with a place in what is told.
-#[derive(Debug, Default)]
-struct Turn {
-    /// Those who are to be woken, at the end of a turn: empty between turns.
-    woken: Vec<Waker>,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +40,17 @@ pub(super) struct Told {
     pub(super) deleted: u64,
 }
 
+/// Those who are to be woken: at its end, where no lock is held. A waker may be a stranger's, and do whatever it likes, such as to
+/// poll or to drop what it wakes.
+#[derive(Default)]
+struct Woken(Vec<Waker>);
+
+impl Drop for Woken {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
 impl Hub {
     pub(super) fn new(cache: Cache) -> Self {
         Self {
@@ -59,27 +64,23 @@ impl Hub {
 
     /// Applies changes, publishes the new state, tells everyone.
     pub(super) fn apply(&self, writer: &mut Writer, changes: Vec<Change>, initial: bool) -> Told {
-        let mut turn = self.turn();
+        let turn = self.turn();
         let changes = writer.apply(changes);
         let told = Told::of(&changes);
+        let mut woken = Woken::default();
         if !changes.is_empty() {
             let batch = Arc::new(Batch::new(changes, initial));
-            self.tell(&mut turn, &batch);
+            self.each(|mailbox| woken.0.extend(mailbox.push(&batch)));
         }
         if !self.is_synced() && self.cache.snapshot().is_synced() {
             self.synced.store(true, Ordering::Release);
             // Those whose last object of the beginning came earlier.
-            self.each(|mailbox| mailbox.wake());
+            self.each(|mailbox| woken.0.extend(mailbox.waiting()));
         }
         drop(turn);
+        drop(woken);
         self.turns.send_modify(|turns| *turns += 1);
         told
-    }
-
-    /// Puts a batch into all mailboxes, and only then wakes: who is woken by one finds all of them filled.
-    fn tell(&self, turn: &mut Turn, batch: &Arc<Batch>) {
-        self.each(|mailbox| turn.woken.extend(mailbox.push(batch)));
-        turn.woken.drain(..).for_each(Waker::wake);
     }
 
     /// The state of the cache in which everything that was told is, and nothing else. Until it is dropped, nothing
@@ -109,7 +110,8 @@ impl Hub {
         let name = std::iter::once(Arc::clone(&name)).chain(numbered).find(|name| !is_taken(name));
         let mailbox = Arc::new(Mailbox::new(name.unwrap_or_default(), delivery));
         if *closed {
-            mailbox.close();
+            // Nobody waits for it yet.
+            drop(mailbox.close());
         }
         all.push(Arc::clone(&mailbox));
         mailbox
@@ -122,9 +124,12 @@ impl Hub {
 
     /// Ends all that there are, and those to come.
     pub(super) fn close(&self) {
+        let mut woken = Woken::default();
         let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
         mailboxes.closed = true;
-        mailboxes.all.iter().for_each(|mailbox| mailbox.close());
+        woken.0.extend(mailboxes.all.iter().filter_map(|mailbox| mailbox.close()));
+        drop(mailboxes);
+        drop(woken);
     }
 
     /// Those that there are.
@@ -136,7 +141,7 @@ impl Hub {
         self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).all.iter().for_each(act);
     }
 
-    fn turn(&self) -> MutexGuard<'_, Turn> {
+    fn turn(&self) -> MutexGuard<'_, ()> {
         // It guards an order: a panic on the way leaves nothing half done that could be seen.
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }

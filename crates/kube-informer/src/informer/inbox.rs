@@ -160,7 +160,8 @@ impl Inbox {
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        self.mailbox.close();
+        // Nobody else waits for it.
+        drop(self.mailbox.close());
         self.hub.remove(&self.mailbox);
     }
 }

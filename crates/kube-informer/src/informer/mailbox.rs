@@ -170,12 +170,9 @@ impl Mailbox {
         inner.waker.take()
     }
 
-    /// Wakes whoever waits.
-    pub(super) fn wake(&self) {
-        let waker = self.lock().waker.take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+    /// Whoever waits, to be woken.
+    pub(super) fn waiting(&self) -> Option<Waker> {
+        self.lock().waker.take()
     }
 
     /// Takes the next event out. Where there is none, the waker is woken when there is something to look for.
@@ -214,12 +211,10 @@ impl Mailbox {
         missed
     }
 
-    /// Nothing is taken any more.
-    pub(super) fn close(&self) {
+    /// Nothing is taken any more. Whoever waits is to be woken.
+    pub(super) fn close(&self) -> Option<Waker> {
         let last = std::mem::replace(&mut *self.lock(), Inner { state: State::Closed, ..Inner::default() });
-        if let Some(waker) = last.waker {
-            waker.wake();
-        }
+        last.waker
     }
 
     pub(super) fn is_closed(&self) -> bool {

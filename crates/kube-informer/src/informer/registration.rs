@@ -141,11 +141,11 @@ impl<K: Send + 'static> Subscription<K> {
         let (running, done) = watch::channel(());
         let core = informer.core();
         core.callers().add(spanned::closure(core.span(None), inbox, closure, running));
-        Registration::keep(Running { mailbox, done, member: None }, &informer)
+        Registration::keep(Running { mailbox, done, task: None }, &informer)
     }
 
     /// Calls the methods of a handler, in a task of the runtime. Where nothing blocks, this is the cheaper way: no thread is
-    /// woken for what comes. Handlers that do little share one task; those that do much have tasks of their own.
+    /// woken for what comes.
     pub fn handler(self, handler: impl Handler<K>) -> Registration {
         let (inbox, informer) = self.open();
         let mailbox = Arc::clone(inbox.mailbox());
@@ -155,8 +155,8 @@ impl<K: Send + 'static> Subscription<K> {
             drop(running);
         };
         let core = informer.core();
-        let member = core.crew().add(Arc::clone(&mailbox), run.instrument(core.span(None)));
-        Registration::keep(Running { mailbox, done, member: Some(member) }, &informer)
+        let task = core.runtime().spawn(run.instrument(core.span(None)));
+        Registration::keep(Running { mailbox, done, task: Some(task.abort_handle()) }, &informer)
     }
 
     /// The events as a stream. It begins with what there is when it is first polled; from then on, what is not read waits,
@@ -235,7 +235,9 @@ impl Registration {
     /// Where a closure is still in a call at the deadline, or a handler blocks its thread; and at once where a handler
     /// removes itself, which cannot be waited for. It is told nothing after that, all the same.
     pub async fn remove(self, deadline: Duration) -> Result<(), RegistrationError> {
-        self.0.mailbox.close();
+        if let Some(waker) = self.0.mailbox.close() {
+            waker.wake();
+        }
         if self.0.end(moment(deadline)).await {
             return Ok(());
         }

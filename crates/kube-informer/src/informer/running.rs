@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::crew::Member;
 use super::mailbox::Mailbox;
 
 /// How long it may take to drop a task that is told to end. One that does not return to its runtime cannot be dropped.
@@ -24,14 +23,14 @@ pub(super) struct Task {
     done: watch::Receiver<()>,
 }
 
-/// A handler, driven by a task or called by a thread.
+/// A handler, in a task or a thread.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     pub(super) mailbox: Arc<Mailbox>,
     /// Closed when nothing runs any more.
     pub(super) done: watch::Receiver<()>,
-    /// Asynchronous ones can be ended wherever they wait; threads cannot.
-    pub(super) member: Option<Arc<Member>>,
+    /// Tasks can be ended wherever they wait; threads cannot.
+    pub(super) task: Option<AbortHandle>,
 }
 
 impl Task {
@@ -60,21 +59,22 @@ impl Running {
         self.done.has_changed().is_err()
     }
 
-    /// Waits for its end; whether it has ended. An asynchronous one that is busy past the deadline is dropped where it waits. Whoever
+    /// Waits for its end; whether it has ended. A task that is busy past the deadline is dropped where it waits. Whoever
     /// waits for itself is told at once that it is busy.
     pub(super) async fn end(&self, deadline: Instant) -> bool {
         if self.has_ended() {
             return true;
         }
-        if self.mailbox.is_here() {
+        let own_task = self.task.as_ref().is_some_and(|task| tokio::task::try_id() == Some(task.id()));
+        if own_task || self.mailbox.is_here() {
             return false;
         }
         let mut done = self.done.clone();
         if timeout_at(deadline, until_closed(&mut done)).await.is_ok() {
             return true;
         }
-        let Some(member) = &self.member else { return false };
-        member.end();
+        let Some(task) = &self.task else { return false };
+        task.abort();
         timeout_at(Instant::now() + TO_DROP, until_closed(&mut done)).await.is_ok()
     }
 }

@@ -16,6 +16,8 @@ use crate::wire::Status;
 
 mod delivery;
 pub(crate) mod hand;
+mod health;
+mod strangers;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -428,82 +430,6 @@ async fn what_is_on_its_way_to_the_cache_is_counted() {
     pump.run(&core).await;
     assert_eq!(on_the_way(), (0, 0));
     assert_eq!(core.stats().versions, [(String::new(), "4".to_owned())]);
-}
-
-#[tokio::test]
-async fn promise_15_health_says_where_it_stands_and_why() {
-    let mut hand = Hand::new(Scope::All);
-    let informer = hand.informer();
-    let state = || informer.health().state.as_str();
-    let report = |report| informer.core().board().report(0, &report);
-    assert_eq!(state(), "starting");
-    report(Report::Listing(Reason::First));
-    assert_eq!(state(), "syncing");
-    let refused = Fault::Refused("nobody is there".to_owned());
-    let (request, again) = ("LIST /api/v1/pods?limit=500".to_owned(), Duration::from_secs(1));
-    report(Report::Failing { request, fault: refused, remedy: Remedy::Again, again });
-    let State::Stale { since, why } = informer.health().state else { panic!("{:?}", informer.health()) };
-    assert_eq!(why.cause, Cause::Refused);
-    let text = State::Stale { since, why: why.clone() }.to_string();
-    for part in ["LIST /api/v1/pods?limit=500: ", "nobody is there", "1.0s", Cause::Refused.advice()] {
-        assert!(text.contains(part), "{text}");
-    }
-    let body = br#"{"code":400,"reason":"BadRequest","message":"field label not supported: spec.x"}"#;
-    let fault = Fault::Status(Box::new(Status::read(Encoding::Json, body)));
-    report(Report::Failing {
-        request: String::new(),
-        fault,
-        remedy: Remedy::Everything,
-        again: Duration::ZERO,
-    });
-    let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
-    assert_eq!(why.cause, Cause::Rejected);
-    assert!(why.to_string().contains("spec.x"), "{why}");
-    // It is over only when everything works.
-    report(Report::Listing(Reason::Failure));
-    assert_eq!(state(), "stale");
-    hand.list(&[("a", 1)], 3);
-    assert_eq!(state(), "stale");
-    report(Report::Watching { encoding: Encoding::Json });
-    assert_eq!(state(), "live");
-    report(Report::Listing(Reason::Expired));
-    let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
-    assert_eq!(why.cause, Cause::Relisting);
-    report(Report::Watching { encoding: Encoding::Json });
-    let health = informer.health();
-    assert_eq!((state(), health.watches, health.relists.first, health.relists.expired), ("live", 2, 1, 1));
-}
-
-#[tokio::test]
-async fn promise_15_health_is_a_stream_too() {
-    use futures_util::StreamExt;
-    let hand = Hand::new(Scope::All);
-    let informer = hand.informer();
-    let mut changes = Box::pin(informer.health_changes());
-    assert_eq!(changes.next().await.unwrap().state, State::Starting);
-    informer.core().board().report(0, &Report::Listing(Reason::First));
-    assert_eq!(changes.next().await.unwrap().state, State::Syncing);
-    informer.core().stop(SOON).await;
-    assert_eq!(changes.next().await.unwrap().state, State::Stopped);
-    assert!(changes.next().await.is_none());
-}
-
-#[tokio::test]
-async fn promise_15_of_several_namespaces_the_worst_counts_and_what_is_missing_is_named() {
-    let mut hand = Hand::new(Scope::namespaces(["d", "e"]));
-    let informer = hand.informer();
-    hand.list(&[("a", 1)], 3);
-    informer.core().board().report(0, &Report::Watching { encoding: Encoding::Json });
-    let fault = Fault::Connection("cut".to_owned());
-    let request = "WATCH /api/v1/namespaces/e/pods".to_owned();
-    let failing = Report::Failing { request, fault, remedy: Remedy::Everything, again: Duration::ZERO };
-    informer.core().board().report(1, &failing);
-    assert_eq!(informer.health().state.as_str(), "stale");
-    assert!(!informer.is_synced());
-    let error = informer.synced(Duration::from_millis(1)).await.unwrap_err();
-    assert_eq!(error.missing.len(), 1);
-    assert_eq!(error.missing[0].namespace.as_deref(), Some("e"));
-    assert!(error.to_string().contains("namespaces/e/pods"), "{error}");
 }
 
 #[tokio::test]
