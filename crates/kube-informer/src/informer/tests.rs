@@ -9,10 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use self::hand::{Hand, seen};
 use super::*;
-use crate::encoding::Encoding;
-use crate::reflector::fault::{Fault, Remedy};
-use crate::reflector::{Delta, Report, Sink, Why as Reason};
-use crate::wire::Status;
+use crate::reflector::{Delta, Sink};
 
 mod delivery;
 pub(crate) mod hand;

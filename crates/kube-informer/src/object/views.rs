@@ -5,9 +5,10 @@
 //! views of several types.
 //!
 //! - [`ViewBudget::None`] keeps nothing: a view lives as long as its holders.
-//! - [`ViewBudget::Recent`] keeps views up to a number of bytes, by their weights, never more. To make room, those go
-//!   that were not read since they were last looked at, oldest first. A view heavier than the whole budget is handed
-//!   out and not kept. One that had to go while it was held is shared as long as it is held, and not kept again.
+//! - [`ViewBudget::Recent`] keeps views up to a number of bytes, by their weights, never more. Where there is no room, one that
+//!   is decoded for the first time is kept for a moment; for one that is decoded again, those go that were not read since they
+//!   were last looked at, oldest first. A view heavier than the whole budget is handed out and not kept. One that had to go
+//!   while it was held is shared as long as it is held, and not kept again.
 //! - [`ViewBudget::All`] keeps a view as long as its version of the object is kept.
 //!
 //! A dropped [`Slot`] (its version of the object is gone) lets go of its views at once. What holders have stays
@@ -116,9 +117,8 @@ impl Views {
             return Ok(first);
         }
         if let Some(limit) = limit {
-            ring.make_room(limit - weight, &self.counters, &mut gone);
+            ring.admit(Arc::clone(cell), weight, limit, &self.counters, &mut gone);
             cell.keep_or_get(Arc::clone(&view), weight);
-            ring.push(Arc::clone(cell));
         } else {
             cell.lend(&view);
             ring.lent(Arc::clone(cell));

@@ -22,6 +22,8 @@ pub(super) struct Cell {
     kind: TypeId,
     /// Read since the ring last looked.
     used: AtomicBool,
+    /// There was a view once.
+    decoded: AtomicBool,
     /// A view that stays as long as the cell does, and its weight. It is lent as it is.
     pinned: OnceLock<(View, usize)>,
     /// A view that is kept for a while. It is read without a lock, and changed only where the one below is held. Where it is
@@ -164,6 +166,7 @@ impl Cell {
         Self {
             kind,
             used: AtomicBool::new(false),
+            decoded: AtomicBool::new(false),
             pinned: OnceLock::new(),
             kept: ArcSwapOption::empty(),
             lent: Mutex::default(),
@@ -288,6 +291,11 @@ impl Cell {
             *lent = None;
         }
         is_held
+    }
+
+    /// Whether there was a view before the one that was decoded now.
+    pub(super) fn is_decoded_again(&self) -> bool {
+        self.decoded.swap(true, Ordering::Relaxed)
     }
 
     /// Whether it keeps a view.

@@ -1,4 +1,9 @@
-//! Which views go when there is no room: second chance, oldest first.
+//! Which views go when there is no room.
+//!
+//! Most views are read once, by who is told of an object. To keep each of them would drive out one that others read again, and
+//! the memory that it gives back has not been touched for long: to let it go takes as long as to decode a view. So where there
+//! is no room, a view that is decoded for the first time stays only until a few others were, and leaves warm memory behind.
+//! One that is decoded again stays, and others go for it: second chance, oldest first.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -10,51 +15,85 @@ use super::cell::{Cell, Counters, Released};
 /// Below so many cells nothing is swept.
 const FEW: usize = 64;
 
+/// So many views that were decoded once stay where there is no room: those who are told of an object look at it one after the
+/// other.
+const ONCE: usize = 16;
+
 /// The cells that may keep a view, oldest first; and those whose view others hold.
 pub(super) struct Ring {
     /// Each cell at most once; some may be empty, because their slot is gone.
     kept: VecDeque<Arc<Cell>>,
     sweep_kept_at: usize,
+    /// Those that were decoded once when there was no room: not more than [`ONCE`], oldest first.
+    once: VecDeque<Arc<Cell>>,
     lent: Vec<Arc<Cell>>,
     sweep_lent_at: usize,
 }
 
 impl Default for Ring {
     fn default() -> Self {
-        Self { kept: VecDeque::new(), sweep_kept_at: FEW, lent: Vec::new(), sweep_lent_at: FEW }
+        Self {
+            kept: VecDeque::new(),
+            sweep_kept_at: FEW,
+            once: VecDeque::new(),
+            lent: Vec::new(),
+            sweep_lent_at: FEW,
+        }
     }
 }
 
 impl Ring {
-    /// Lets views go until those that are kept weigh no more than `limit`.
-    pub(super) fn make_room(
+    /// A cell that is about to keep a view of this weight. What has to go for it goes.
+    pub(super) fn admit(
         &mut self,
+        cell: Arc<Cell>,
+        weight: usize,
         limit: usize,
         counters: &Counters,
         gone: &mut Vec<Arc<dyn Any + Send + Sync>>,
     ) {
+        let limit = limit.saturating_sub(weight);
+        if cell.is_decoded_again() || counters.kept_bytes() <= limit {
+            self.make_room(limit, counters, gone);
+            self.push(cell);
+            return;
+        }
+        if self.once.len() >= ONCE
+            && let Some(oldest) = self.once.pop_front()
+        {
+            self.release(oldest, gone);
+        }
+        self.make_room(limit, counters, gone);
+        self.once.push_back(cell);
+    }
+
+    /// Lets views go until those that are kept weigh no more than `limit`.
+    fn make_room(&mut self, limit: usize, counters: &Counters, gone: &mut Vec<Arc<dyn Any + Send + Sync>>) {
         // Once around: readers that are faster than this loop cannot make it run for ever.
         let mut chances = self.kept.len();
         while counters.kept_bytes() > limit {
-            let Some(cell) = self.kept.pop_front() else { return };
+            let Some(cell) = self.kept.pop_front().or_else(|| self.once.pop_front()) else { return };
             if chances > 0 && cell.take_used() && cell.keeps() {
                 chances -= 1;
                 self.kept.push_back(cell);
                 continue;
             }
-            match cell.release() {
-                Released::Nothing => {}
-                Released::Gone(view) => gone.push(view),
-                Released::Lent(view) => {
-                    gone.push(view);
-                    self.lent(cell);
-                }
+            self.release(cell, gone);
+        }
+    }
+
+    fn release(&mut self, cell: Arc<Cell>, gone: &mut Vec<Arc<dyn Any + Send + Sync>>) {
+        match cell.release() {
+            Released::Nothing => {}
+            Released::Gone(view) => gone.push(view),
+            Released::Lent(view) => {
+                gone.push(view);
+                self.lent(cell);
             }
         }
     }
 
-    /// A cell that keeps a view since now.
-    pub(super) fn push(&mut self, cell: Arc<Cell>) {
+    fn push(&mut self, cell: Arc<Cell>) {
         if self.kept.len() >= self.sweep_kept_at {
             self.kept.retain(|cell| cell.keeps());
             self.sweep_kept_at = (2 * self.kept.len()).max(FEW);
@@ -81,7 +120,7 @@ impl Ring {
 impl Ring {
     /// How many cells it refers to.
     pub(super) fn places(&self) -> usize {
-        self.kept.len() + self.lent.len()
+        self.kept.len() + self.once.len() + self.lent.len()
     }
 }
 

@@ -84,6 +84,25 @@ fn where_all_were_read_the_oldest_goes() {
 }
 
 #[test]
+fn what_is_decoded_once_drives_out_only_a_few() {
+    let (views, slots) = (recent(100), slots(1000));
+    for slot in &slots {
+        view(&views, slot, 0);
+    }
+    assert_eq!(views.stats().kept_views, 100);
+    let there: Vec<_> = (0..1000).filter(|at| is_there(&views, &slots[*at])).collect();
+    // The first had to make room for the few; of all others, only the last are there.
+    assert_eq!(there, (16..100).chain(984..1000).collect::<Vec<_>>());
+    // What is decoded again stays.
+    view(&views, &slots[500], 0);
+    for slot in &slots[600..700] {
+        view(&views, &Slot::default(), 0);
+        assert!(!is_there(&views, slot));
+    }
+    assert!(is_there(&views, &slots[500]));
+}
+
+#[test]
 fn a_view_heavier_than_the_whole_budget_is_handed_out_and_not_kept() {
     let (views, slots) = (recent(2), slots(3));
     view(&views, &slots[0], 0);
