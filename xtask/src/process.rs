@@ -1,9 +1,10 @@
 //! Runs a command, shows its output as it comes, and lets the caller read along.
 //!
 //! stdout and stderr share one pipe, so that lines keep their order. The command gets a
-//! process group of its own: when it exceeds its time, when the caller has seen enough,
-//! or when the future is dropped (Ctrl-C), the whole group is killed, not only the
-//! first process. A process that a *finished* command leaves behind is left alone.
+//! process group of its own: when it exceeds its time, or when the future is dropped
+//! (Ctrl-C), the whole group is killed, not only the first process. When the caller has
+//! seen enough, the group is told to end, and has some seconds to clean up before that. A
+//! process that a *finished* command leaves behind is left alone.
 
 use std::ops::ControlFlow;
 use std::process::{ExitStatus, Stdio};
@@ -13,7 +14,7 @@ use anyhow::Context as _;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// How a command came to its end.
 #[derive(Debug)]
@@ -50,6 +51,9 @@ impl std::fmt::Display for Ended {
 /// behind may hold the pipe open for ever.
 const DRAIN: Duration = Duration::from_secs(1);
 
+/// What is told to end has so long to leave nothing behind.
+const CLEAN_UP: Duration = Duration::from_secs(10);
+
 /// Runs `command` within `limit`; each line of its output is printed and given to `each`.
 pub(crate) async fn stream(
     mut command: Command,
@@ -77,6 +81,10 @@ pub(crate) async fn stream(
                 Ok(read) => {
                     let end = read.context("cannot read the command's output")? == 0;
                     if !line.is_empty() && show(&line, &mut each).is_break() {
+                        group.signal("TERM");
+                        // The pipe is closed when all are gone.
+                        let mut sink = tokio::io::sink();
+                        let _ = timeout(CLEAN_UP, tokio::io::copy(&mut reader, &mut sink)).await;
                         return Ok(Ended::Stopped);
                     }
                     line.clear();
@@ -120,18 +128,22 @@ impl Group {
     fn of(child: Child) -> Self {
         Group { id: child.id(), child: Some(child) }
     }
-}
 
-impl Drop for Group {
-    fn drop(&mut self) {
+    fn signal(&self, signal: &str) {
         let (Some(_), Some(id)) = (&self.child, self.id) else {
             return;
         };
         // Through the shell, because the standard library can only kill one process.
         let _ = std::process::Command::new("sh")
-            .args(["-c", &format!("kill -s KILL -- -{id}")])
+            .args(["-c", &format!("kill -s {signal} -- -{id}")])
             .stderr(Stdio::null())
             .status();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal("KILL");
     }
 }
 
@@ -180,6 +192,14 @@ mod tests {
         let (ended, lines) = run("sleep 600 & echo $!; echo ready; wait", LONG, "ready").await;
         assert!(matches!(ended, Ended::Stopped), "{ended}");
         assert!(gone(&lines[0]).await, "the command's child still runs");
+    }
+
+    #[tokio::test]
+    async fn what_is_ended_has_time_to_clean_up() {
+        let script = "f=$(mktemp); trap 'rm $f; exit' TERM; echo $f; echo ready; sleep 600 & wait";
+        let (ended, lines) = run(script, LONG, "ready").await;
+        assert!(matches!(ended, Ended::Stopped), "{ended}");
+        assert!(!std::path::Path::new(&lines[0]).exists(), "{} was left", lines[0]);
     }
 
     #[tokio::test]
