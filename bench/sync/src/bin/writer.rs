@@ -2,7 +2,8 @@
 //!
 //! Called with a kubeconfig, `pods` or `gadgets`, a namespace and how many of the objects that the benchmark makes there
 //! are. It is a program by itself, and compiled as fast as it gets, so that it keeps to its rate. Every line of stdin is a
-//! command, answered with one line of JSON: how many were `written`, in how many `seconds`.
+//! command, answered with one line of JSON: how many were `written`, in how many `seconds`; and, at a rate, after how many
+//! nanoseconds half of them were answered (`answered_ns`).
 //!
 //! | command | what it does |
 //! |---|---|
@@ -87,7 +88,7 @@ impl Writer {
         ensure!(rate > 0.0, "without a rate nothing is written");
         let (start, mut flying) = (Instant::now(), JoinSet::new());
         let end = start + Duration::from_secs_f64(count as f64 / rate);
-        let mut written = 0;
+        let (mut written, mut took) = (0, Vec::new());
         for number in 0..count {
             tokio::time::sleep_until(start + Duration::from_secs_f64(number as f64 / rate)).await;
             if Instant::now() >= end {
@@ -96,11 +97,14 @@ impl Writer {
             written += 1;
             let path = self.paths.get(self.next).context("no such object")?.clone();
             self.next = (self.next + STEP) % self.paths.len();
-            room(&mut flying).await?;
+            room(&mut flying, &mut took).await?;
             flying.spawn(stamp(self.endpoint.clone(), path));
         }
-        landed(flying).await?;
-        Ok(json!({ "written": written, "seconds": start.elapsed().as_secs_f64() }))
+        landed(flying, &mut took).await?;
+        took.sort_unstable();
+        let answered_ns = took.get(took.len() / 2).map(Duration::as_nanos);
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(json!({ "written": written, "seconds": seconds, "answered_ns": answered_ns }))
     }
 
     async fn change(&self, count: usize) -> Result<Value> {
@@ -108,37 +112,39 @@ impl Writer {
         let count = count.min(self.paths.len());
         for number in 1..=count {
             let path = self.paths.get(number * self.paths.len() / count - 1).context("no such object")?;
-            room(&mut flying).await?;
+            room(&mut flying, &mut Vec::new()).await?;
             flying.spawn(stamp(self.endpoint.clone(), path.clone()));
         }
-        landed(flying).await?;
+        landed(flying, &mut Vec::new()).await?;
         Ok(json!({ "written": count, "seconds": start.elapsed().as_secs_f64() }))
     }
 }
 
-/// Awaits that there is room for one more.
-async fn room(flying: &mut JoinSet<Result<()>>) -> Result<()> {
+/// Awaits that there is room for one more; notes how long those took that were answered.
+async fn room(flying: &mut JoinSet<Result<Duration>>, took: &mut Vec<Duration>) -> Result<()> {
     while flying.len() >= IN_FLIGHT {
         if let Some(landed) = flying.join_next().await {
-            landed??;
+            took.push(landed??);
         }
     }
     while let Some(landed) = flying.try_join_next() {
-        landed??;
+        took.push(landed??);
     }
     Ok(())
 }
 
 /// Awaits them all.
-async fn landed(mut flying: JoinSet<Result<()>>) -> Result<()> {
+async fn landed(mut flying: JoinSet<Result<Duration>>, took: &mut Vec<Duration>) -> Result<()> {
     while let Some(landed) = flying.join_next().await {
-        landed??;
+        took.push(landed??);
     }
     Ok(())
 }
 
-async fn stamp(endpoint: Endpoint, path: String) -> Result<()> {
-    let patch = json!({ "metadata": { "annotations": { SENT: now().to_string() } } });
+/// How long the server took for it.
+async fn stamp(endpoint: Endpoint, path: String) -> Result<Duration> {
+    let (begun, sent) = (Instant::now(), now().to_string());
+    let patch = json!({ "metadata": { "annotations": { SENT: sent } } });
     endpoint.merge_patch(&path, &patch).await?.success()?;
-    Ok(())
+    Ok(begun.elapsed())
 }
