@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 /// How a command came to its end.
 #[derive(Debug)]
@@ -71,21 +71,19 @@ pub(crate) async fn stream(
     let mut reader = BufReader::new(reader);
 
     let mut deadline = Instant::now() + limit;
-    let mut status = None;
+    let (mut status, mut stopped) = (None, false);
     let mut line = Vec::new();
     while let Some(child) = &mut group.child {
         tokio::select! {
             read = timeout_at(deadline, reader.read_until(b'\n', &mut line)) => match read {
-                Err(_elapsed) if status.is_some() => break,
+                Err(_elapsed) if status.is_some() || stopped => break,
                 Err(_elapsed) => return Ok(Ended::TimedOut(limit)),
                 Ok(read) => {
                     let end = read.context("cannot read the command's output")? == 0;
-                    if !line.is_empty() && show(&line, &mut each).is_break() {
+                    if !line.is_empty() && show(&line, &mut each).is_break() && !stopped {
+                        stopped = true;
+                        deadline = Instant::now() + CLEAN_UP;
                         group.signal("TERM");
-                        // The pipe is closed when all are gone.
-                        let mut sink = tokio::io::sink();
-                        let _ = timeout(CLEAN_UP, tokio::io::copy(&mut reader, &mut sink)).await;
-                        return Ok(Ended::Stopped);
                     }
                     line.clear();
                     if end {
@@ -95,9 +93,16 @@ pub(crate) async fn stream(
             },
             exit = child.wait(), if status.is_none() => {
                 status = Some(exit?);
-                deadline = Instant::now() + DRAIN;
+                // What was told to end may leave its children more to do.
+                if !stopped {
+                    deadline = Instant::now() + DRAIN;
+                }
             }
         }
+    }
+    if stopped {
+        // Whoever is left is killed.
+        return Ok(Ended::Stopped);
     }
     let status = match (status, &mut group.child) {
         (Some(status), _) => status,

@@ -301,6 +301,12 @@ impl Cache {
         self.shared.published.load().get(namespace, name).cloned()
     }
 
+    /// Reads the object with this namespace and name as it is now, where it is. For those who read one after the other: no
+    /// reference to it is counted. It must not take long: the state that it is read from stays until then.
+    pub fn with<R>(&self, namespace: &str, name: &str, read: impl FnOnce(&Object) -> R) -> Option<R> {
+        self.shared.published.load().get(namespace, name).map(read)
+    }
+
     /// All objects as they are now, to be narrowed down.
     pub fn list(&self) -> Query {
         Query::all(self.shared.load())

@@ -63,7 +63,7 @@ pub use wait::{CaughtUpError, Missing, NotSynced, Written};
 
 use self::core::Core;
 use crate::cache::{Index, IndexError, IndexFault, Query, Snapshot};
-use crate::object::Object;
+use crate::object::{Borrowed, Object};
 use crate::resource::Resource;
 
 /// What is known of a resource's objects, seen as `K`s. See the [module](self).
@@ -108,6 +108,20 @@ impl<K> Informer<K> {
     #[must_use]
     pub fn get(&self, namespace: &str, name: &str) -> Option<Object<K>> {
         self.core.cache().get(namespace, name).map(Object::into_cast)
+    }
+
+    /// Reads the object with this namespace and name as it is now; `None` if there is none. It is lent, for those who read one
+    /// after the other: no reference to it is counted. Whatever changes meanwhile changes beside it.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube_informer::informer::Informer;
+    /// # fn node(pods: &Informer<Pod>) -> Option<String> {
+    /// pods.with("shop", "web-0", |pod| pod.look().ok()?.spec.as_ref()?.node_name.clone())?
+    /// # }
+    /// ```
+    pub fn with<R>(&self, namespace: &str, name: &str, read: impl FnOnce(Borrowed<'_, K>) -> R) -> Option<R> {
+        self.core.cache().with(namespace, name, |object| read(Borrowed::new(object)))
     }
 
     /// All objects as they are now, to be narrowed down.

@@ -161,7 +161,7 @@ fn typed_reads(informer: &Informer<Pod>) -> Result<Reads> {
         labels: values_of_label(informer, "app"),
         get: Box::new(move |key| {
             let (namespace, name) = key.split_once('/').unwrap_or_default();
-            one.get(namespace, name).map_or(0, |pod| containers(&pod))
+            one.with(namespace, name, looked).unwrap_or(0)
         }),
         indexed: Box::new(move |node| {
             some.list().index(NODE, node).map_or(0, |found| found.each().map(looked).sum())
@@ -210,7 +210,7 @@ fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
         labels: values_of_label(informer, "team"),
         get: Box::new(move |key| {
             let (namespace, name) = key.split_once('/').unwrap_or_default();
-            one.get(namespace, name).map_or(0, |gadget| metadata(&gadget))
+            one.with(namespace, name, |gadget| metadata(&gadget)).unwrap_or(0)
         }),
         indexed: Box::new(move |site| {
             some.list()
@@ -318,9 +318,5 @@ fn metadata<K>(object: &Object<K>) -> usize {
 }
 
 fn looked(pod: Borrowed<'_, Pod>) -> usize {
-    pod.look().map_or(0, |pod| pods::containers(&pod))
-}
-
-fn containers(pod: &Object<Pod>) -> usize {
     pod.look().map_or(0, |pod| pods::containers(&pod))
 }

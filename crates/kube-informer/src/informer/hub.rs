@@ -4,6 +4,7 @@
 //! later. Both happen in one turn. Whoever begins takes the state and its place in what is told in a turn of its own, so
 //! that nothing is missed and nothing told twice.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
@@ -40,14 +41,20 @@ pub(super) struct Told {
     pub(super) deleted: u64,
 }
 
-/// Those who are to be woken: at its end, where no lock is held. A waker may be a stranger's, and do whatever it likes, such as to
-/// poll or to drop what it wakes.
+/// Those who are to be woken: at its end, where the hub holds no lock. A waker may be a stranger's, and do whatever it likes, such
+/// as to poll or to drop what it wakes. Nothing more is applied until it returns.
 #[derive(Default)]
 struct Woken(Vec<Waker>);
 
 impl Drop for Woken {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(Waker::wake);
+        for waker in self.0.drain(..) {
+            // One that panics must not keep the others from being woken: nobody else does.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                std::mem::forget(panic);
+                tracing::error!("the waker of a stream panicked");
+            }
+        }
     }
 }
 
@@ -64,10 +71,10 @@ impl Hub {
 
     /// Applies changes, publishes the new state, tells everyone.
     pub(super) fn apply(&self, writer: &mut Writer, changes: Vec<Change>, initial: bool) -> Told {
+        let mut woken = Woken::default();
         let turn = self.turn();
         let changes = writer.apply(changes);
         let told = Told::of(&changes);
-        let mut woken = Woken::default();
         if !changes.is_empty() {
             let batch = Arc::new(Batch::new(changes, initial));
             self.each(|mailbox| woken.0.extend(mailbox.push(&batch)));

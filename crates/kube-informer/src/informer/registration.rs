@@ -144,8 +144,8 @@ impl<K: Send + 'static> Subscription<K> {
         Registration::keep(Running { mailbox, done, task: None }, &informer)
     }
 
-    /// Calls the methods of a handler, in a task of the runtime. Where nothing blocks, this is the cheaper way: no thread is
-    /// woken for what comes.
+    /// Calls the methods of a handler, in a task of the runtime. Where nothing blocks, this is the cheaper way: no thread of its
+    /// own is woken for what comes.
     pub fn handler(self, handler: impl Handler<K>) -> Registration {
         let (inbox, informer) = self.open();
         let mailbox = Arc::clone(inbox.mailbox());

@@ -36,7 +36,8 @@ pub enum ViewBudget {
     /// None: a view lives as long as someone holds it. For those who look at each object once.
     None,
     /// Recently read ones, up to about so many bytes. The default is 16 MiB: some thousand objects of a usual size, no
-    /// matter how many there are.
+    /// matter how many there are. Where there is no room, one that is decoded for the first time is kept for a moment, and stays
+    /// when it is decoded again: what is read once drives nothing out.
     Recent(usize),
     /// All that were ever read, as long as their objects are kept. For those who read everything all the time.
     All,

@@ -1,5 +1,6 @@
 //! Readers on other threads while changes are made.
 
+use std::convert::Infallible;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

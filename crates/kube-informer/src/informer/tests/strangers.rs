@@ -11,8 +11,9 @@ use super::super::*;
 use super::SOON;
 use super::hand::Hand;
 
-/// Reads a stream, or drops it, where it is woken.
+/// Reads a stream, or drops it, where it is woken, and begins another one.
 struct Hasty {
+    informer: Informer,
     events: Mutex<Option<Events<serde_json::Value>>>,
     drops: bool,
     done: mpsc::Sender<()>,
@@ -22,7 +23,7 @@ impl Hasty {
     fn begin(informer: &Informer, drops: bool) -> mpsc::Receiver<()> {
         let (done, is_done) = mpsc::channel();
         let events = Mutex::new(Some(informer.events()));
-        Arc::new(Self { events, drops, done }).read();
+        Arc::new(Self { informer: informer.clone(), events, drops, done }).read();
         is_done
     }
 
@@ -43,6 +44,8 @@ impl Wake for Hasty {
         } else {
             self.read();
         }
+        let mut other = self.informer.events();
+        let _ = Pin::new(&mut other).poll_next(&mut Context::from_waker(Waker::noop()));
         let _ = self.done.send(());
     }
 }
@@ -69,6 +72,29 @@ async fn promise_10_who_is_woken_may_read_or_drop_its_stream_at_once() {
             assert!(done.is_ok(), "{what}, drops: {drops}");
         }
     }
+}
+
+#[tokio::test]
+async fn promise_10_a_waker_that_panics_keeps_nobody_from_being_woken() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("in a waker");
+        }
+    }
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (mut first, mut second) = (informer.events(), informer.events());
+    let poll = |events: &mut Events<serde_json::Value>, waker: &Waker| {
+        Pin::new(events).poll_next(&mut Context::from_waker(waker)).is_ready()
+    };
+    assert!(!poll(&mut first, &Waker::from(Arc::new(Panics))));
+    let woken = tokio::spawn(async move { second.next().await.is_some() });
+    // So that it waits.
+    tokio::task::yield_now().await;
+    hand.list(&[("a", 1)], 1);
+    assert!(woken.await.unwrap());
+    assert!(poll(&mut first, Waker::noop()));
 }
 
 /// Panics when it is dropped.

@@ -16,8 +16,9 @@ use super::cell::{Cell, Counters, Released};
 const FEW: usize = 64;
 
 /// So many views that were decoded once stay where there is no room: those who are told of an object look at it one after the
-/// other.
+/// other. And not more than one for so many others.
 const ONCE: usize = 16;
+const PART: usize = 4;
 
 /// The cells that may keep a view, oldest first; and those whose view others hold.
 pub(super) struct Ring {
@@ -58,7 +59,9 @@ impl Ring {
             self.push(cell);
             return;
         }
-        if self.once.len() >= ONCE
+        // Where few views fit, few of them are those.
+        while counters.kept_bytes() > limit
+            && self.once.len() >= ONCE.min(1 + self.kept.len() / PART)
             && let Some(oldest) = self.once.pop_front()
         {
             self.release(oldest, gone);
@@ -126,6 +129,10 @@ impl Ring {
 
 impl fmt::Debug for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ring").field("kept", &self.kept.len()).field("lent", &self.lent.len()).finish()
+        f.debug_struct("Ring")
+            .field("kept", &self.kept.len())
+            .field("once", &self.once.len())
+            .field("lent", &self.lent.len())
+            .finish()
     }
 }

@@ -95,11 +95,30 @@ fn what_is_decoded_once_drives_out_only_a_few() {
     assert_eq!(there, (16..100).chain(984..1000).collect::<Vec<_>>());
     // What is decoded again stays.
     view(&views, &slots[500], 0);
-    for slot in &slots[600..700] {
-        view(&views, &Slot::default(), 0);
-        assert!(!is_there(&views, slot));
+    let others = self::slots(100);
+    for slot in &others {
+        view(&views, slot, 0);
+        assert!(is_there(&views, slot), "for a moment");
     }
     assert!(is_there(&views, &slots[500]));
+    assert!(!is_there(&views, &others[0]));
+    // Places of those that are gone are used again.
+    drop((slots, others));
+    assert!(views.ring.lock().unwrap().places() <= 256);
+    let more = self::slots(100);
+    more.iter().for_each(|slot| drop(view(&views, slot, 0)));
+    assert!(more.iter().all(|slot| is_there(&views, slot)));
+}
+
+#[test]
+fn what_is_decoded_once_does_not_drive_out_what_is_read_where_few_fit() {
+    let (views, hot, cold) = (recent(10), slots(5), slots(200));
+    hot.iter().for_each(|slot| drop(view(&views, slot, 0)));
+    for slot in &cold {
+        assert!(hot.iter().all(|slot| is_there(&views, slot)));
+        view(&views, slot, 0);
+    }
+    assert_eq!(views.stats().kept_views, 10);
 }
 
 #[test]
