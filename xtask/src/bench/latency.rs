@@ -45,7 +45,7 @@ pub(super) const SECTION: Section = Section {
 Updates at a rate, by a program that does nothing else, each of another object than those before it. It writes into the
 object when the request was sent; the time from there to the call of the handler is measured, which includes the server's
 work for the write. One contestant runs at a time, with all objects in its cache. On the real server these are pods, on the
-embedded one custom resources. *Write* is after how long the server had answered half of the writes: where that is much, the
+embedded one custom resources. *P50 of the write* is after how long the server had answered half of the writes: where that is much, the
 server was slow, whoever watched. *Reached* is how many updates per second the server took while the contestant ran. Where that
 is less than nine tenths of what was asked for, the writes themselves had to wait, and the times are those of a server that is
 at its end: it is marked *too few*, and nothing is compared. *Ours of it* is what our time is of the one before it: less is
