@@ -31,6 +31,7 @@ mod agent;
 mod client;
 mod line;
 mod login;
+mod pulse;
 mod source;
 mod straight;
 

@@ -15,9 +15,10 @@ use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
+
+use super::pulse::Pulse;
 
 /// Opens connections over which something must go now and then.
 #[derive(Clone)]
@@ -56,7 +57,7 @@ impl Lines {
 }
 
 impl Service<Uri> for Lines {
-    type Response = TokioIo<Line<TcpStream>>;
+    type Response = TokioIo<Line<Pulse>>;
     type Error = <HttpConnector as Service<Uri>>::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -66,7 +67,7 @@ impl Service<Uri> for Lines {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let (stream, silence) = (self.http.call(uri), self.silence);
-        Box::pin(async move { Ok(TokioIo::new(Line::new(stream.await?.into_inner(), silence))) })
+        Box::pin(async move { Ok(TokioIo::new(Line::new(Pulse::new(stream.await?.into_inner()), silence))) })
     }
 }
 
