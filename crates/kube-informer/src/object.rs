@@ -323,6 +323,11 @@ impl<K> Object<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// How many have it.
+    pub(crate) fn references(&self) -> usize {
+        Arc::strong_count(&self.inner)
+    }
+
     /// How many bytes are kept of it, and how many they are unpacked.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {

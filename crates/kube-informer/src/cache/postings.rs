@@ -8,7 +8,7 @@ use super::fault::Faults;
 use super::index::Index;
 use super::store::{Ids, Store};
 use super::tree::Tree;
-use super::vector::Vector;
+use super::vector::{Counted, Vector};
 use crate::object::Object;
 
 #[derive(Clone)]
@@ -25,6 +25,15 @@ pub(super) struct Postings {
 enum Held {
     One(Arc<str>),
     Many(Arc<[Arc<str>]>),
+}
+
+impl Counted for Held {
+    fn count(&self) -> usize {
+        match self {
+            Self::One(value) => value.count(),
+            Self::Many(values) => values.count(),
+        }
+    }
 }
 
 impl Held {

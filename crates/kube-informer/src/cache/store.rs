@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 
 use super::table::Table;
 use super::tree::Tree;
-use super::vector::{Reader, Vector};
+use super::vector::{Counted, Reader, Vector};
 use crate::object::{KeyRef, Object};
 
 /// Numbers of objects, in order of their keys.
@@ -27,6 +27,12 @@ pub(super) struct Store {
     order: Ids,
     hasher: RandomState,
     bytes: Bytes,
+}
+
+impl Counted for Object {
+    fn count(&self) -> usize {
+        self.references()
+    }
 }
 
 /// What the objects take.

@@ -5,6 +5,7 @@
 //! - Places that hold nothing take no memory where all their neighbours are empty too.
 //! - What two copies do not share is found without looking at what they do ([`Vector::changed`]).
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 /// A persistent list of numbered places.
@@ -25,6 +26,38 @@ const BITS: u32 = 4;
 /// Copying a leaf touches all that its items hold: few are better here.
 const WIDTH: usize = 1 << BITS;
 
+/// What stands somewhere else, and is counted there.
+pub(super) trait Counted {
+    /// Reads the count.
+    fn count(&self) -> usize;
+}
+
+impl<T: ?Sized> Counted for Arc<T> {
+    fn count(&self) -> usize {
+        Self::strong_count(self)
+    }
+}
+
+impl<T> Counted for Node<T> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Leaf(items) => items.count(),
+            Self::Branch(children) => children.count(),
+        }
+    }
+}
+
+/// The node, to be changed: a copy, if others have it.
+///
+/// A copy counts each of the items once more, and to count is to wait for the memory of one after the other. To read all
+/// counts first is to wait for all at once.
+fn own<T: Clone + Counted>(node: &mut Arc<[Option<T>; WIDTH]>) -> &mut [Option<T>; WIDTH] {
+    if Arc::strong_count(node) > 1 {
+        black_box(node.iter().flatten().map(Counted::count).sum::<usize>());
+    }
+    Arc::make_mut(node)
+}
+
 /// Where a number leads at a level; 0 is the leaves.
 fn digit(number: u32, level: u32) -> usize {
     (u64::from(number) >> (BITS * level)) as usize & (WIDTH - 1)
@@ -37,7 +70,7 @@ pub(super) struct Reader<'a, T> {
     leaf: Option<(u32, &'a [Option<T>; WIDTH])>,
 }
 
-impl<'a, T: Clone> Reader<'a, T> {
+impl<'a, T: Clone + Counted> Reader<'a, T> {
     pub(super) fn get(&mut self, number: u32) -> Option<&'a T> {
         let which = number >> BITS;
         let items = match self.leaf {
@@ -58,7 +91,7 @@ impl<T> Default for Vector<T> {
     }
 }
 
-impl<T: Clone> Vector<T> {
+impl<T: Clone + Counted> Vector<T> {
     pub(super) fn get(&self, number: u32) -> Option<&T> {
         self.leaf(number)?.get(digit(number, 0))?.as_ref()
     }
@@ -149,28 +182,28 @@ impl<T: Clone> Vector<T> {
     }
 }
 
-fn put<T: Clone>(node: &mut Option<Node<T>>, number: u32, level: u32, item: T) -> Option<T> {
+fn put<T: Clone + Counted>(node: &mut Option<Node<T>>, number: u32, level: u32, item: T) -> Option<T> {
     let node = node.get_or_insert_with(|| match level {
         0 => Node::Leaf(Arc::new([const { None }; WIDTH])),
         _ => Node::Branch(Arc::new([const { None }; WIDTH])),
     });
     match node {
-        Node::Leaf(items) => Arc::make_mut(items).get_mut(digit(number, 0))?.replace(item),
+        Node::Leaf(items) => own(items).get_mut(digit(number, 0))?.replace(item),
         Node::Branch(children) => {
-            let child = Arc::make_mut(children).get_mut(digit(number, level))?;
+            let child = own(children).get_mut(digit(number, level))?;
             put(child, number, level.saturating_sub(1), item)
         }
     }
 }
 
-fn take<T: Clone>(node: &mut Option<Node<T>>, number: u32, level: u32) -> Option<T> {
+fn take<T: Clone + Counted>(node: &mut Option<Node<T>>, number: u32, level: u32) -> Option<T> {
     let (taken, empty) = match node.as_mut()? {
         Node::Leaf(items) => {
-            let items = Arc::make_mut(items);
+            let items = own(items);
             (items.get_mut(digit(number, 0))?.take(), items.iter().all(Option::is_none))
         }
         Node::Branch(children) => {
-            let children = Arc::make_mut(children);
+            let children = own(children);
             let child = children.get_mut(digit(number, level))?;
             (take(child, number, level.saturating_sub(1)), children.iter().all(Option::is_none))
         }
@@ -221,6 +254,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    impl Counted for u8 {
+        fn count(&self) -> usize {
+            1
+        }
+    }
+
+    impl Counted for u32 {
+        fn count(&self) -> usize {
+            1
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]

@@ -59,7 +59,7 @@ pub struct IntakeStats {
     pub label_sets: usize,
     /// Different lists of owners.
     pub owner_lists: usize,
-    /// Views that did not need to be decoded.
+    /// Views that were shared, and did not need to be decoded. Those that are lent are not counted.
     pub view_hits: u64,
     /// Views that were decoded.
     pub view_decodes: u64,

@@ -66,7 +66,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Object<K> {
 
 impl<K> Object<K> {
     fn look_as<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<View<'_, T>, ViewError> {
-        match self.inner.shared.views.lend(&self.inner.slot) {
+        match self.inner.slot.lend() {
             Some(Lent::ForGood(view)) => Ok(View(Kept::ByItsObject(view))),
             Some(Lent::ForAWhile(view)) => Ok(View(Kept::ForAWhile(view))),
             None => self.view_as().map(|view| View(Kept::Here(view))),

@@ -79,6 +79,18 @@ pub(crate) struct ViewStats {
     pub(crate) kept_bytes: usize,
 }
 
+impl Slot {
+    /// The view of the object that the slot belongs to, if it is kept. It is not counted as one that was handed out: to
+    /// count would cost as much as the rest.
+    pub(crate) fn lend<T: 'static>(&self) -> Option<Lent<'_, T>> {
+        let cell = self.find::<T>()?;
+        match cell.pinned() {
+            Some(view) => Some(Lent::ForGood(view)),
+            None => cell.held().map(Lent::ForAWhile),
+        }
+    }
+}
+
 impl Views {
     pub(crate) fn new(budget: ViewBudget) -> Self {
         Self { budget, counters: Arc::default(), ring: Mutex::default() }
@@ -126,17 +138,6 @@ impl Views {
         }
         drop(ring);
         Ok(view)
-    }
-
-    /// The view of the object that the slot belongs to, if it is kept.
-    pub(crate) fn lend<'a, T: 'static>(&self, slot: &'a Slot) -> Option<Lent<'a, T>> {
-        let cell = slot.find::<T>()?;
-        if let Some(view) = cell.pinned() {
-            return Some(Lent::ForGood(view));
-        }
-        let held = cell.held()?;
-        self.counters.hit();
-        Some(Lent::ForAWhile(held))
     }
 
     pub(crate) fn stats(&self) -> ViewStats {

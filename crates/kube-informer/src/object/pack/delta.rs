@@ -27,13 +27,18 @@ const PLACES: usize = 1 << BITS;
 /// Bytes in a row that may differ.
 const LONGEST: usize = 512;
 
+/// So many bytes are longer than what identifies something: an address, a time, a hash.
+const NEAR: usize = 96;
+
 /// Hexadecimal digits in a row that are worth a step of their own.
 const DIGITS: usize = 8;
 
-/// Where in a base which bytes stand.
+/// Where in a base which bytes stand. It is made when it is first asked: many objects differ from their base in nothing
+/// that is elsewhere, or longer or shorter.
 pub(super) struct Index {
     /// By hash. Of several, the last; 0 also for none, so that no branch is needed: what is found is compared anyway.
     places: Box<[u16; PLACES]>,
+    is_made: bool,
 }
 
 /// A delta does not give an object: it is damaged.
@@ -42,11 +47,23 @@ pub(super) struct Damaged;
 
 impl Index {
     pub(super) fn new() -> Self {
-        Self { places: Box::new([0; PLACES]) }
+        Self { places: Box::new([0; PLACES]), is_made: false }
     }
 
-    /// Knows this base from now on, and no other.
-    pub(super) fn fill(&mut self, base: &[u8]) {
+    /// There will be another base.
+    pub(super) fn forget(&mut self) {
+        self.is_made = false;
+    }
+
+    /// The same base as long as it is not forgotten.
+    fn of(&mut self, base: &[u8]) -> &Self {
+        if !std::mem::replace(&mut self.is_made, true) {
+            self.fill(base);
+        }
+        self
+    }
+
+    fn fill(&mut self, base: &[u8]) {
         self.places.fill(0);
         for (place, rest) in (0..=u16::MAX).step_by(STRIDE).zip(base.windows(SAME).step_by(STRIDE)) {
             if let Some(word) = word(rest, 0) {
@@ -62,7 +79,7 @@ impl Index {
 
 /// Writes the delta from base to object. `false` as soon as it would be longer than the limit; the output is of no
 /// use then.
-pub(super) fn encode(base: &[u8], index: &Index, object: &[u8], limit: usize, out: &mut Vec<u8>) -> bool {
+pub(super) fn encode(base: &[u8], index: &mut Index, object: &[u8], limit: usize, out: &mut Vec<u8>) -> bool {
     let (mut at, mut from) = (0, 0);
     while at < object.len() {
         let copied = common(object, at, base, from);
@@ -119,7 +136,7 @@ pub(super) fn decode(base: &[u8], delta: &[u8], len: usize, out: &mut Vec<u8>) -
 /// too far away.
 fn resume(
     base: &[u8],
-    index: &Index,
+    index: &mut Index,
     object: &[u8],
     at: usize,
     from: usize,
@@ -127,6 +144,17 @@ fn resume(
 ) -> Option<(usize, usize)> {
     // Kin differ here and there, but not at length. Nor may more be added than the limit allows; digits take half.
     let last = object.len().min(at.saturating_add((2 * limit).min(LONGEST)));
+    if object.len().saturating_sub(at) < SAME {
+        // Nothing more that could be copied.
+        return Some((object.len(), from + (object.len() - at)));
+    }
+    // Mostly something of the same length stands there instead: that is seen without asking where bytes are.
+    if let (Some(differs), Some(base)) = (object.get(at..last), base.get(from..))
+        && let Some(end) = beside(differs, base)
+    {
+        return Some((at + end, from + end));
+    }
+    let index = index.of(base);
     for end in at..last {
         let Some(here) = word(object, end) else { break };
         let beside = from + (end - at);
@@ -150,6 +178,18 @@ fn resume(
     }
     // Nothing more to copy: the rest is added, and the base does not matter any more.
     (last == object.len()).then(|| (object.len(), from + (object.len() - at)))
+}
+
+/// Where the two are the same again, place by place.
+fn beside(object: &[u8], base: &[u8]) -> Option<usize> {
+    let mut same = 0;
+    for (at, (a, b)) in object.iter().zip(base).take(NEAR).enumerate() {
+        same = if a == b { same + 1 } else { 0 };
+        if same == SAME {
+            return Some(at + 1 - SAME);
+        }
+    }
+    None
 }
 
 /// Writes one step, or several if the added bytes have digits in a row.
@@ -270,10 +310,8 @@ mod tests {
     use super::{Damaged, Index, decode, encode};
 
     fn delta(base: &[u8], object: &[u8], limit: usize) -> Option<Vec<u8>> {
-        let mut index = Index::new();
-        index.fill(base);
         let mut out = Vec::new();
-        encode(base, &index, object, limit, &mut out).then_some(out)
+        encode(base, &mut Index::new(), object, limit, &mut out).then_some(out)
     }
 
     fn applied(base: &[u8], delta: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
@@ -302,6 +340,28 @@ mod tests {
         assert!(size(BASE, &other) <= 16 + 8, "{}", size(BASE, &other));
         let odd = BASE.replace("00112233445566778899aabbccddeeff", "9c1185a5c5e9fc54612808977ee8f54");
         assert!(size(BASE, &odd) <= 16 + 10, "{}", size(BASE, &odd));
+    }
+
+    #[test]
+    fn no_index_is_made_for_what_differs_in_its_place() {
+        let is_made_for = |object: &str| {
+            let (mut index, mut out) = (Index::new(), Vec::new());
+            assert!(encode(BASE.as_bytes(), &mut index, object.as_bytes(), 10_000, &mut out));
+            index.is_made
+        };
+        assert!(!is_made_for(BASE));
+        assert!(!is_made_for(&BASE.replace("abcde", "vwxyz").replace("node-17", "node-23")));
+        assert!(is_made_for(&BASE.replace("node-17", "node-number-1234")));
+    }
+
+    #[test]
+    fn an_index_is_of_one_base_until_it_is_forgotten() {
+        let (one, other) = (BASE.as_bytes(), BASE.to_uppercase());
+        let (mut index, longer) = (Index::new(), BASE.replace("web", "website"));
+        assert!(encode(one, &mut index, longer.as_bytes(), 40, &mut Vec::new()));
+        index.forget();
+        let longer = longer.to_uppercase();
+        assert!(encode(other.as_bytes(), &mut index, longer.as_bytes(), 40, &mut Vec::new()));
     }
 
     #[test]

@@ -35,7 +35,6 @@ pub(super) struct Kin {
     /// The base as objects refer to it, as soon as one does.
     frame: Option<Arc<Frame>>,
     index: Index,
-    indexed: bool,
     strangers: u32,
     delta: Vec<u8>,
 }
@@ -47,7 +46,6 @@ impl Kin {
             packed: Vec::new(),
             frame: None,
             index: Index::new(),
-            indexed: false,
             strangers: 0,
             delta: Vec::new(),
         }
@@ -63,13 +61,9 @@ impl Kin {
             return None;
         }
         let otherwise = (self.packed.len() * object.len()).checked_div(self.plain.len())?;
-        if !self.indexed {
-            self.index.fill(&self.plain);
-            self.indexed = true;
-        }
         self.delta.clear();
         let limit = otherwise * PART.0 / PART.1;
-        if !delta::encode(&self.plain, &self.index, object, limit, &mut self.delta) {
+        if !delta::encode(&self.plain, &mut self.index, object, limit, &mut self.delta) {
             self.strangers = self.strangers.saturating_add(1);
             return None;
         }
@@ -141,6 +135,6 @@ impl Kin {
         self.plain.clear();
         self.packed.clear();
         self.frame = None;
-        self.indexed = false;
+        self.index.forget();
     }
 }

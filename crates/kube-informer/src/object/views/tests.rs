@@ -162,16 +162,16 @@ fn with_all_every_view_is_kept_as_long_as_its_slot() {
 fn what_is_kept_is_lent() {
     for budget in [ViewBudget::None, ViewBudget::default(), ViewBudget::All] {
         let (views, slot) = (Views::new(budget), Slot::default());
-        assert!(views.lend::<u64>(&slot).is_none());
+        assert!(slot.lend::<u64>().is_none());
         let shared = view(&views, &slot, 7);
-        let lent = match views.lend::<u64>(&slot) {
+        let lent = match slot.lend::<u64>() {
             None => None,
             Some(Lent::ForGood(lent)) => Some((ViewBudget::All, std::ptr::from_ref(lent))),
             Some(Lent::ForAWhile(lent)) => Some((ViewBudget::default(), std::ptr::from_ref(&*lent))),
         };
         let expected = (budget != ViewBudget::None).then_some((budget, std::ptr::from_ref(&*shared)));
         assert_eq!(lent, expected);
-        assert!(views.lend::<String>(&slot).is_none(), "of another type there is none");
+        assert!(slot.lend::<String>().is_none(), "of another type there is none");
     }
 }
 
@@ -179,7 +179,7 @@ fn what_is_kept_is_lent() {
 fn what_is_looked_at_is_not_dropped_and_is_the_view_of_all() {
     let (views, slots) = (recent(1), slots(2));
     view(&views, &slots[0], 1);
-    let Some(Lent::ForAWhile(held)) = views.lend::<u64>(&slots[0]) else { panic!("it is kept") };
+    let Some(Lent::ForAWhile(held)) = slots[0].lend::<u64>() else { panic!("it is kept") };
     // It has to go.
     view(&views, &slots[1], 2);
     assert_eq!(views.stats().kept_views, 1);

@@ -1,0 +1,251 @@
+//! When it is asked, when it says something, and that nobody who waits is forgotten.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use futures_util::FutureExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// A socket that is asked, and the other end of it.
+async fn asked() -> (Pulse, std::net::TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut pulse = Pulse::new(listener.accept().await.unwrap().0);
+    pulse.ask().unwrap();
+    (pulse, peer)
+}
+
+fn is_asked(pulse: &Pulse) -> bool {
+    matches!(pulse.socket, Socket::Asked(_))
+}
+
+#[derive(Default)]
+struct Counted(AtomicUsize);
+
+impl Wake for Counted {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn much_is_what_comes_fast_and_in_many_pieces() {
+    let start = Instant::now();
+    let after = |piece: usize, pieces: u32, each: Duration| {
+        let mut rate = Rate::new(start);
+        (1..=pieces).any(|at| {
+            rate.came += piece;
+            rate.is_much(start + each * at)
+        })
+    };
+    assert!(after(4 << 10, 100, Duration::from_micros(60)), "a list, piece by piece");
+    assert!(!after(4 << 10, 100, Duration::from_millis(1)), "a thousand changes per second");
+    assert!(!after(1 << 20, 7, Duration::from_millis(4)), "few waits for it");
+    assert!(!after(100, 1000, Duration::from_micros(10)), "many pieces of little");
+    assert!(!after(4 << 10, 50, Duration::from_micros(60)), "not for long enough to tell");
+}
+
+#[test]
+fn what_came_long_ago_does_not_count() {
+    let start = Instant::now();
+    let mut rate = Rate { since: start, came: 10 << 20, waits: WAITS };
+    assert!(!rate.is_much(start + Duration::from_secs(60)));
+    rate.came += 1 << 10;
+    rate.waits = WAITS;
+    assert!(!rate.is_much(start + Duration::from_secs(60) + LOOK));
+}
+
+#[tokio::test]
+async fn who_waits_while_much_comes_is_not_woken_for_a_piece_of_it() {
+    let (mut pulse, mut peer) = asked().await;
+    let pause_until = |pulse: &mut Pulse, then| {
+        let Socket::Asked(asked) = &mut pulse.socket else { panic!("it is asked") };
+        asked.pause.as_mut().reset(then);
+    };
+    pause_until(&mut pulse, tokio::time::Instant::now() + Duration::from_secs(3600));
+    let counted = Arc::<Counted>::default();
+    let waker = Waker::from(counted.clone());
+    let mut buffer = vec![0; 1 << 16];
+    let mut poll = |pulse: &mut Pulse| {
+        let mut out = ReadBuf::new(&mut buffer);
+        let read = Pin::new(pulse).poll_read(&mut Context::from_waker(&waker), &mut out);
+        read.map(|read| read.map(|()| out.filled().len()).unwrap())
+    };
+    assert!(poll(&mut pulse).is_pending());
+    for _ in 0..20 {
+        peer.write_all(&[1; 1000]).unwrap();
+        // The runtime looks at its sockets in a turn without work.
+        tokio::task::yield_now().await;
+    }
+    assert!(poll(&mut pulse).is_pending(), "it is not asked before the pause is over");
+    assert_eq!(counted.0.load(Ordering::SeqCst), 0);
+    pause_until(&mut pulse, tokio::time::Instant::now());
+    let (mut reads, mut read) = (0, 0);
+    while read < 20_000 {
+        match poll(&mut pulse) {
+            Poll::Ready(count) => (reads, read) = (reads + 1, read + count),
+            Poll::Pending => tokio::task::yield_now().await,
+        }
+    }
+    // The kernel may hold back the last of them for a moment.
+    assert!(reads < 10, "{reads} reads of what was there");
+}
+
+#[tokio::test]
+async fn when_little_comes_whoever_waits_is_told_again() {
+    let (mut pulse, mut peer) = asked().await;
+    let mut some = vec![0; 1 << 16];
+    peer.write_all(&[1; 20_000]).unwrap();
+    pulse.read_exact(&mut some[..20_000]).await.unwrap();
+    assert!(is_asked(&pulse));
+    peer.write_all(b"little").unwrap();
+    pulse.read_exact(&mut some[..6]).await.unwrap();
+    assert_eq!(&some[..6], b"little");
+    // Nothing comes until it is told.
+    let until = poll_fn(|cx| {
+        let read = Pin::new(&mut pulse).poll_read(cx, &mut ReadBuf::new(&mut some));
+        assert!(read.is_pending());
+        if is_asked(&pulse) { Poll::Pending } else { Poll::Ready(()) }
+    });
+    until.await;
+    peer.write_all(b"later").unwrap();
+    pulse.read_exact(&mut some[..5]).await.unwrap();
+    assert_eq!(&some[..5], b"later");
+    drop(peer);
+    assert_eq!(pulse.read(&mut some).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_is_asked_can_be_written_to_and_ends_as_any_other() {
+    let (mut pulse, mut peer) = asked().await;
+    pulse.write_all(b"question").await.unwrap();
+    assert!(is_asked(&pulse));
+    let mut heard = [0; 8];
+    peer.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"question");
+    // More than fits on the way: it is told when there is room.
+    let much = vec![7; 16 << 20];
+    let reader = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        peer.read_to_end(&mut all).map(|_| all)
+    });
+    pulse.write_all(&much).await.unwrap();
+    assert!(!is_asked(&pulse));
+    pulse.shutdown().await.unwrap();
+    assert!(reader.join().unwrap().unwrap() == much);
+}
+
+/// Fills what is on the way, until no more can be written.
+fn fill(pulse: &mut Pulse, waker: &Waker) {
+    let (mut cx, much) = (Context::from_waker(waker), vec![7; 1 << 20]);
+    while Pin::new(&mut *pulse).poll_write(&mut cx, &much).is_ready() {}
+}
+
+fn reads(pulse: &mut Pulse, waker: &Waker) -> bool {
+    let (mut cx, mut some) = (Context::from_waker(waker), [0; 8]);
+    Pin::new(pulse).poll_read(&mut cx, &mut ReadBuf::new(&mut some)).is_ready()
+}
+
+#[tokio::test]
+async fn who_waits_for_a_pause_is_woken_where_somebody_else_ends_it() {
+    let (mut pulse, peer) = asked().await;
+    let (reader, writer) = (Arc::<Counted>::default(), Waker::from(Arc::<Counted>::default()));
+    assert!(!reads(&mut pulse, &reader.clone().into()));
+    tokio::task::unconstrained(async { fill(&mut pulse, &writer) }).await;
+    assert!(!is_asked(&pulse));
+    assert_eq!(reader.0.load(Ordering::SeqCst), 1);
+    drop(peer);
+}
+
+#[tokio::test]
+async fn nobody_is_forgotten_who_waits_to_write() {
+    let (mut pulse, mut peer) = asked().await;
+    pulse.told().unwrap();
+    let (reader, writer) = (Waker::from(Arc::<Counted>::default()), Arc::<Counted>::default());
+    // It may be written to before it has said that it can be.
+    pulse.write_all(b"x").await.unwrap();
+    tokio::task::unconstrained(async { fill(&mut pulse, &writer.clone().into()) }).await;
+    pulse.rate = Rate { since: Instant::now() - LOOK, came: 1 << 30, waits: WAITS };
+    assert!(!reads(&mut pulse, &reader));
+    assert!(!is_asked(&pulse));
+    let drain =
+        std::thread::spawn(move || while peer.read(&mut [0; 1 << 16]).is_ok_and(|count| count > 0) {});
+    while writer.0.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(pulse);
+    drain.join().unwrap();
+}
+
+#[tokio::test]
+async fn what_much_comes_over_is_asked_and_read_on() {
+    let (mut pulse, mut peer) = asked().await;
+    pulse.told().unwrap();
+    pulse.rate = Rate { since: Instant::now() - LOOK, came: 1 << 30, waits: WAITS };
+    let reader = Arc::<Counted>::default();
+    assert!(!reads(&mut pulse, &reader.clone().into()));
+    assert!(is_asked(&pulse));
+    peer.write_all(b"more").unwrap();
+    while reader.0.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut more = [0; 4];
+    pulse.read_exact(&mut more).await.unwrap();
+    assert_eq!(&more, b"more");
+}
+
+#[tokio::test]
+async fn what_is_asked_can_be_shut_down() {
+    let (mut pulse, mut peer) = asked().await;
+    pulse.shutdown().await.unwrap();
+    assert!(is_asked(&pulse));
+    assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
+    peer.write_all(b"still").unwrap();
+    pulse.read_exact(&mut [0; 5]).await.unwrap();
+}
+
+#[tokio::test]
+async fn it_can_be_read_outside_of_its_runtime() {
+    let (mut pulse, mut peer) = asked().await;
+    let turn = std::thread::spawn(move || {
+        let read = futures_util::future::poll_immediate(poll_fn(|cx| {
+            Pin::new(&mut pulse).poll_read(cx, &mut ReadBuf::new(&mut [0; 8]))
+        }));
+        assert!(read.now_or_never().flatten().is_none());
+        pulse.told().unwrap();
+        pulse.ask().unwrap();
+        pulse
+    });
+    let mut pulse = turn.join().unwrap();
+    peer.write_all(b"later").unwrap();
+    pulse.read_exact(&mut [0; 5]).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_end_is_read_without_being_told() {
+    let (mut pulse, peer) = asked().await;
+    drop(peer);
+    assert_eq!(pulse.read(&mut [0; 8]).await.unwrap(), 0);
+    assert!(is_asked(&pulse));
+}
+
+#[tokio::test]
+async fn who_reads_all_the_time_lets_others_have_their_turn() {
+    let (mut pulse, mut peer) = asked().await;
+    peer.write_all(&[1; 20_000]).unwrap();
+    pulse.read_exact(&mut [0]).await.unwrap();
+    let mut reads = 0;
+    let all = poll_fn(|cx| {
+        while Pin::new(&mut pulse).poll_read(cx, &mut ReadBuf::new(&mut [0])).is_ready() {
+            reads += 1;
+        }
+        Poll::Ready(())
+    });
+    all.await;
+    assert!((1..1000).contains(&reads), "{reads} reads in one turn");
+}
