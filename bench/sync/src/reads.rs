@@ -43,6 +43,18 @@ pub struct Reads {
     pub labelled: Read<str>,
     /// All of them, as they are at one time: looks at how many there are.
     pub snapshot: Read<()>,
+    /// The same objects without the cache, where it is asked what memory alone costs.
+    pub plain: Option<Plain>,
+}
+
+/// The same objects in a hash map and in vectors, which are looked at in the same way.
+pub struct Plain {
+    /// One object by its key.
+    pub get: Read<str>,
+    /// Those of one value.
+    pub indexed: Read<str>,
+    /// All of them.
+    pub list: Read<()>,
 }
 
 /// What was measured with one reader.
@@ -56,6 +68,8 @@ pub struct ReadTimes {
     pub list_ns: f64,
     /// What one pass over all that is hot has seen, of each kind: the same for all contestants.
     pub found: [usize; 3],
+    /// The same, without the cache.
+    pub plain: Option<Box<ReadTimes>>,
 }
 
 /// What was measured with many readers at once. Times are those of the wall, and what the whole process used of the
@@ -96,14 +110,21 @@ impl Reads {
     /// One reader, for a second each.
     #[must_use]
     pub fn measure(&self) -> ReadTimes {
-        let get = timed(&spread(&self.keys, HOT_OBJECTS), &self.get, 1);
-        let indexed = timed(&spread(&self.values, HOT_VALUES), &self.indexed, 1);
-        let list = timed(&[&()], &self.list, 1);
+        let plain = self.plain.as_ref();
+        let plain = plain.map(|plain| Box::new(self.of(&plain.get, &plain.indexed, &plain.list)));
+        ReadTimes { plain, ..self.of(&self.get, &self.indexed, &self.list) }
+    }
+
+    fn of(&self, get: &Read<str>, indexed: &Read<str>, list: &Read<()>) -> ReadTimes {
+        let get = timed(&spread(&self.keys, HOT_OBJECTS), get, 1);
+        let indexed = timed(&spread(&self.values, HOT_VALUES), indexed, 1);
+        let list = timed(&[&()], list, 1);
         ReadTimes {
             get_ns: get.wall_ns,
             indexed_ns: indexed.wall_ns,
             list_ns: list.wall_ns,
             found: [get.found, indexed.found, list.found],
+            plain: None,
         }
     }
 

@@ -7,6 +7,7 @@
 //! `--closures` they are closures, which may, and have threads for that. `--all-views` keeps every decoded pod, as the others
 //! do. `--reads` lets the custom resource be read, too, by name, site and as a whole; the others' is not.
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,13 +16,13 @@ use anyhow::{Context, Result, bail};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::client::Body;
-use kube_informer::cache::Index;
+use kube_informer::cache::{Index, Snapshot};
 use kube_informer::factory::{Factory, InformerBuilder};
 use kube_informer::informer::{Event, Handler, Informer, Scope};
 use kube_informer::object::{Borrowed, Object, ViewBudget};
 use kube_informer::resource::Resource;
 use kube_informer_bench_sync::frames::{Frame, Frames};
-use kube_informer_bench_sync::reads::Reads;
+use kube_informer_bench_sync::reads::{Plain, Reads};
 use kube_informer_bench_sync::seen::Seen;
 use kube_informer_bench_sync::stamps::SENT;
 use kube_informer_bench_sync::{Contestant, pods};
@@ -32,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The index of pods by the node that they run on.
 const NODE: &str = "/spec/nodeName";
+
+/// The index of custom resources by their label.
+const SITE: &str = "label:site";
 
 fn main() -> Result<()> {
     let start = Instant::now();
@@ -169,6 +173,7 @@ fn typed_reads(informer: &Informer<Pod>) -> Result<Reads> {
         list: Box::new(move |()| all.list().each().map(looked).sum()),
         labelled: Box::new(move |app| names_with(&labelled, &format!("app={app}"))),
         snapshot: Box::new(move |()| whole.snapshot().len()),
+        plain: None,
     })
 }
 
@@ -197,7 +202,6 @@ async fn dynamic(handlers: Handlers, reads: bool) -> Result<Contestant> {
 
 /// Reads that decode nothing.
 fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
-    const SITE: &str = "label:site";
     let snapshot = informer.snapshot();
     let [one, some, labelled, all, whole] = [(); 5].map(|()| informer.clone());
     Ok(Reads {
@@ -220,6 +224,29 @@ fn metadata_reads(informer: &Informer<Value>) -> Result<Reads> {
         list: Box::new(move |()| all.list().each().map(|gadget| metadata(&gadget)).sum()),
         labelled: Box::new(move |team| names_with(&labelled, &format!("team={team}"))),
         snapshot: Box::new(move |()| whole.snapshot().len()),
+        plain: Some(plain_reads(&snapshot)?),
+    })
+}
+
+/// The same objects in a hash map and in vectors, in the same order: what it costs to look at them is the memory's.
+fn plain_reads(snapshot: &Snapshot<Value>) -> Result<Plain> {
+    let all: Vec<Object<Value>> = snapshot.list().iter().collect();
+    let by_key: HashMap<(String, String), Object<Value>> = all
+        .iter()
+        .map(|gadget| ((gadget.namespace().to_owned(), gadget.name().to_owned()), gadget.clone()))
+        .collect();
+    let mut by_site: HashMap<String, Vec<Object<Value>>> = HashMap::new();
+    for (site, _) in snapshot.index_values(SITE)? {
+        by_site.insert(site.to_string(), snapshot.list().index(SITE, &site)?.iter().collect());
+    }
+    let sum = |gadgets: &[Object<Value>]| gadgets.iter().map(metadata).sum();
+    Ok(Plain {
+        get: Box::new(move |key| {
+            let (namespace, name) = key.split_once('/').unwrap_or_default();
+            by_key.get(&(namespace.to_owned(), name.to_owned())).map_or(0, metadata)
+        }),
+        indexed: Box::new(move |site| by_site.get(site).map_or(0, |found| sum(found))),
+        list: Box::new(move |()| sum(&all)),
     })
 }
 

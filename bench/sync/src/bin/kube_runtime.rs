@@ -85,6 +85,7 @@ fn typed_reads(store: &Store<Pod>) -> Reads {
             let found = labelled.state_filter(|pod| pod.labels().get("app").is_some_and(|of| of == app));
             found.iter().map(|pod| pod.name_any().len()).sum()
         }),
+        plain: None,
         snapshot: Box::new(move |()| whole.state().len()),
     }
 }
