@@ -10,7 +10,7 @@ use crate::wire::{Status, WireError};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     /// Nobody listens there.
-    #[error("connection refused: {0}")]
+    #[error("{}", refused(.0))]
     Refused(String),
     /// The request got no response, or its body broke off.
     #[error("{0}")]
@@ -30,6 +30,15 @@ pub(crate) enum Fault {
     /// Something came that cannot be read.
     #[error("{0}")]
     Unreadable(String),
+}
+
+/// Systems say it themselves, and in other letters: it is not said twice.
+fn refused(message: &str) -> String {
+    const SAID: &str = "connection refused";
+    match message.split_at_checked(SAID.len()) {
+        Some((head, rest)) if head.eq_ignore_ascii_case(SAID) => format!("{SAID}{rest}"),
+        _ => format!("{SAID}: {message}"),
+    }
 }
 
 /// What to do about it.
@@ -147,4 +156,17 @@ pub(crate) fn of_answer(code: u16, encoding: Option<Encoding>, body: &[u8]) -> F
         status.code = code;
     }
     Fault::Status(Box::new(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_a_connection_was_refused_is_said_once() {
+        let said = |message: &str| Fault::Refused(message.to_owned()).to_string();
+        assert_eq!(said("Connection refused (os error 111)"), "connection refused (os error 111)");
+        assert_eq!(said("nobody is there"), "connection refused: nobody is there");
+        assert_eq!(said(""), "connection refused: ");
+    }
 }
