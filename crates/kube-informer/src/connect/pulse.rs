@@ -183,13 +183,7 @@ impl AsyncRead for Pulse {
 /// What can be written at once is; otherwise whoever writes is told when it can.
 impl AsyncWrite for Pulse {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        if let Some(written) = ready!(this.poll_write_at_once(cx, |stream| stream.write(bytes))) {
-            return Poll::Ready(written);
-        }
-        let written = this.told()?.poll_write(cx, bytes);
-        this.is_full = written.is_pending();
-        written
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -198,8 +192,15 @@ impl AsyncWrite for Pulse {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if let Some(written) = ready!(this.poll_write_at_once(cx, |stream| stream.write_vectored(parts))) {
-            return Poll::Ready(written);
+        if let Socket::Asked(asked) = &mut this.socket {
+            let turn = ready!(poll_proceed(cx));
+            match asked.stream.write_vectored(parts) {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                written => {
+                    turn.made_progress();
+                    return Poll::Ready(written);
+                }
+            }
         }
         let written = this.told()?.poll_write_vectored(cx, parts);
         this.is_full = written.is_pending();
@@ -226,27 +227,6 @@ impl AsyncWrite for Pulse {
                 _ => Poll::Ready(Ok(())),
             },
             Socket::Lost => Poll::Ready(Ok(())),
-        }
-    }
-}
-
-impl Pulse {
-    /// Writes without waiting, while nobody is told; `None` if that cannot be.
-    fn poll_write_at_once(
-        &mut self,
-        cx: &mut Context<'_>,
-        write: impl FnOnce(&mut std::net::TcpStream) -> io::Result<usize>,
-    ) -> Poll<Option<io::Result<usize>>> {
-        let Socket::Asked(asked) = &mut self.socket else { return Poll::Ready(None) };
-        let turn = ready!(poll_proceed(cx));
-        match write(&mut asked.stream) {
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Poll::Ready(None)
-            }
-            written => {
-                turn.made_progress();
-                Poll::Ready(Some(written))
-            }
         }
     }
 }

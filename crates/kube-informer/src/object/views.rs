@@ -80,8 +80,8 @@ pub(crate) struct ViewStats {
 }
 
 impl Slot {
-    /// The view of the object that the slot belongs to, if it is kept. It is not counted as one that was handed out: to
-    /// count would cost as much as the rest.
+    /// The view of the object that the slot belongs to, if it is kept. It is not counted as one that was handed out:
+    /// to count is to write, with every read.
     pub(crate) fn lend<T: 'static>(&self) -> Option<Lent<'_, T>> {
         let cell = self.find::<T>()?;
         match cell.pinned() {
