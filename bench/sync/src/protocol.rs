@@ -9,6 +9,7 @@
 //! | `free` | gives memory back that the language's runtime holds for later; nothing in Rust | usage |
 //! | `await N` | waits until its first handler has seen N updates in all, a minute at most | usage |
 //! | `whole` | from now on its handlers read whole objects, not their metadata alone | usage |
+//! | `handlers N` | has so many handlers from now on, which have seen every object; the first one stays | usage |
 //! | `reads` | reads its cache in three ways, for a second each | [`ReadTimes`](crate::reads::ReadTimes) |
 //! | `readers N` | so many threads read its cache, in four ways, for a second each | [`ReaderTimes`](crate::reads::ReaderTimes) |
 //! | `since T` | from now on its first handler looks for [`stamps`](crate::stamps), and those of T and later count | usage |
@@ -38,6 +39,8 @@ pub struct Contestant {
     pub count: Box<dyn Fn() -> usize>,
     /// What its handlers see.
     pub seen: Arc<Seen>,
+    /// Has so many handlers; none where that cannot be changed.
+    pub handlers: Option<Box<dyn Fn(usize) -> Result<()>>>,
     /// How it is read; none where reads are not measured. Made when it is wanted: until then, nothing is kept for it.
     pub reads: Option<Box<dyn Fn() -> Result<Reads>>>,
 }
@@ -46,7 +49,7 @@ impl Contestant {
     /// One without a cache.
     #[must_use]
     pub fn idle() -> Self {
-        Self { objects: 0, count: Box::new(|| 0), seen: Arc::default(), reads: None }
+        Self { objects: 0, count: Box::new(|| 0), seen: Arc::default(), handlers: None, reads: None }
     }
 
     /// Does what it is told until stdin ends. The process began at `start`.
@@ -65,6 +68,11 @@ impl Contestant {
                 (Some("whole"), None) => self.seen.read_whole_objects(),
                 (Some("since"), Some(nanos)) => self.seen.stamps.want_since(nanos.parse()?),
                 (Some("fresh"), Some(stamps)) => self.seen.stamps.fresh.wait(stamps.parse()?),
+                (Some("handlers"), Some(count)) => {
+                    let have =
+                        self.handlers.as_ref().context("this contestant's handlers stay as they are")?;
+                    have(count.parse()?)?;
+                }
                 (Some("reads"), None) => {
                     answer(&mut answers, &self.reads()?.measure())?;
                     continue;
@@ -151,6 +159,7 @@ mod tests {
         assert!(answers(&Contestant::idle(), "readers 8\n").is_err());
         assert!(answers(&Contestant::idle(), "reads\n").is_err());
         assert!(answers(&Contestant::idle(), "await\n").is_err());
+        assert!(answers(&Contestant::idle(), "handlers 10\n").is_err());
         assert!(answers(&Contestant::idle(), "dance\n").is_err());
     }
 }

@@ -16,7 +16,7 @@ pub(super) enum Contestant {
     KubeRuntime,
     /// Our informer over pods, as it comes.
     Ours,
-    /// The same with ten handlers.
+    /// The same with one handler and with ten, by turns.
     OursTenHandlers,
     /// The same with a closure for a handler, which may block, and has a thread for that.
     OursClosures,
@@ -49,6 +49,8 @@ pub(super) enum Task {
     SyncCustomResources,
     /// To follow updates, reading metadata.
     Follow,
+    /// The same with one handler and with ten, by turns.
+    FollowByHandlers,
     /// To be read.
     BeRead,
     /// To sync, and to follow updates.
@@ -114,7 +116,8 @@ impl Contestant {
     pub(super) fn task(self) -> Task {
         match self {
             Self::ClientGo | Self::KubeRuntime | Self::Ours => Task::Everything,
-            Self::OursTenHandlers | Self::OursClosures => Task::Follow,
+            Self::OursTenHandlers => Task::FollowByHandlers,
+            Self::OursClosures => Task::Follow,
             Self::Bytes => Task::Read,
             Self::OursAllViews | Self::OursDynamicReads => Task::BeRead,
             Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic | Self::BytesDynamic => {
@@ -126,8 +129,7 @@ impl Contestant {
 
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::ClientGo | Self::KubeRuntime | Self::Ours => &["typed"],
-            Self::OursTenHandlers => &["typed", "--handlers", "10"],
+            Self::ClientGo | Self::KubeRuntime | Self::Ours | Self::OursTenHandlers => &["typed"],
             Self::OursClosures => &["typed", "--closures"],
             Self::OursAllViews => &["typed", "--all-views"],
             Self::Bytes => &["bytes"],

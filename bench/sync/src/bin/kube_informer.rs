@@ -2,11 +2,12 @@
 //!
 //! `typed` keeps pods, `dynamic` the custom resource; `idle` connects and does nothing; `bytes` reads what the server sends
 //! of pods, with the same connection, and drops it: no informer over HTTP and TLS can do with less; `bytes-dynamic` does so
-//! with the custom resource. `--handlers N` tells so many
-//! handlers of every event; the first one counts. They are asynchronous, as the others' are: they do not block. With
-//! `--closures` they are closures, which may, and have threads for that. `--all-views` keeps every decoded pod, as the others
-//! do. `--reads` lets the custom resource be read, too, by name, site and as a whole; the others' is not.
+//! with the custom resource. There is one handler, and more where that is asked for; the first one counts. They are
+//! asynchronous, as the others' are: they do not block. With `--closures` they are closures, which may, and have threads for
+//! that. `--all-views` keeps every decoded pod, as the others do. `--reads` lets the custom resource be read, too, by name,
+//! site and as a whole; the others' is not.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -41,12 +42,10 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let mut arguments = std::env::args().skip(1);
     let scenario = arguments.next();
-    let (mut handlers, mut views, mut reads) =
-        (Handlers { count: 1, block: false }, ViewBudget::default(), false);
-    while let Some(argument) = arguments.next() {
+    let (mut handlers, mut views, mut reads) = (Handlers::Tasks, ViewBudget::default(), false);
+    for argument in arguments {
         match argument.as_str() {
-            "--handlers" => handlers.count = arguments.next().context("how many handlers?")?.parse()?,
-            "--closures" => handlers.block = true,
+            "--closures" => handlers = Handlers::Closures,
             "--all-views" => views = ViewBudget::All,
             "--reads" => reads = true,
             _ => bail!("no such argument: {argument}"),
@@ -61,7 +60,7 @@ fn main() -> Result<()> {
         Some("bytes") => floor(&runtime, bytes()),
         Some("bytes-dynamic") => floor(&runtime, bytes_dynamic()),
         _ => bail!(
-            "usage: typed | dynamic | idle | bytes | bytes-dynamic, [--handlers N] [--closures] [--all-views] [--reads]"
+            "usage: typed | dynamic | idle | bytes | bytes-dynamic, [--closures] [--all-views] [--reads]"
         ),
     }?;
     let served = contestant.serve(start, std::io::stdin().lock(), std::io::stdout().lock());
@@ -138,10 +137,11 @@ async fn bytes() -> Result<(usize, Arc<Seen>)> {
 
 /// Who is told.
 #[derive(Debug, Clone, Copy)]
-struct Handlers {
-    count: usize,
-    /// Whether they may block.
-    block: bool,
+enum Handlers {
+    /// They do not block.
+    Tasks,
+    /// They may.
+    Closures,
 }
 
 async fn typed(handlers: Handlers, views: ViewBudget) -> Result<Contestant> {
@@ -149,10 +149,11 @@ async fn typed(handlers: Handlers, views: ViewBudget) -> Result<Contestant> {
     let informer = factory.configure::<Pod>(Scope::All).views(views).informer();
     informer.add_index(Index::pointer(NODE)?)?;
     let whole = |pod: &Object<Pod>| pod.view().map_or(0, |pod| pods::parts(&pod));
-    let seen = synced(&factory, &informer, handlers, whole).await?;
+    let (seen, handlers) = synced(&factory, &informer, handlers, whole).await?;
     let (objects, count) = (informer.snapshot().len(), informer.clone());
     let reads = Box::new(move || typed_reads(&informer));
-    Ok(Contestant { objects, count: Box::new(move || count.snapshot().len()), seen, reads: Some(reads) })
+    let count = Box::new(move || count.snapshot().len());
+    Ok(Contestant { objects, count, seen, handlers: Some(handlers), reads: Some(reads) })
 }
 
 /// Reads that look into typed pods.
@@ -193,11 +194,11 @@ async fn dynamic(handlers: Handlers, reads: bool) -> Result<Contestant> {
     if reads {
         informer.add_index(Index::label("site"))?;
     }
-    let seen = synced(&factory, &informer, handlers, whole).await?;
+    let (seen, handlers) = synced(&factory, &informer, handlers, whole).await?;
     let (objects, count) = (informer.snapshot().len(), informer.clone());
     let made: Box<dyn Fn() -> Result<Reads>> = Box::new(move || metadata_reads(&informer));
-    let reads = reads.then_some(made);
-    Ok(Contestant { objects, count: Box::new(move || count.snapshot().len()), seen, reads })
+    let (count, reads) = (Box::new(move || count.snapshot().len()), reads.then_some(made));
+    Ok(Contestant { objects, count, seen, handlers: Some(handlers), reads })
 }
 
 /// Reads that decode nothing.
@@ -250,33 +251,50 @@ fn plain_reads(snapshot: &Snapshot<Value>) -> Result<Plain> {
     })
 }
 
-/// Starts to watch; returns when everything is in the cache, and all handlers have seen it.
+/// Sets how many handlers there are.
+type SetHandlers = Box<dyn Fn(usize) -> Result<()>>;
+
+/// Starts to watch; returns when everything is in the cache, and a handler has seen it. There may be more of them later.
 async fn synced<K: Send + 'static>(
     factory: &Factory,
     informer: &Informer<K>,
     handlers: Handlers,
     whole: impl Fn(&Object<K>) -> usize + Copy + Send + Sync + 'static,
-) -> Result<Arc<Seen>> {
+) -> Result<(Arc<Seen>, SetHandlers)> {
     let seen = Arc::<Seen>::default();
-    let mut registrations = Vec::new();
-    for number in 0..handlers.count {
-        let looking = Looking { seen: seen.clone(), counts: number == 0, whole };
-        registrations.push(if handlers.block {
-            informer.on(move |event| match event {
-                Event::Added { new, .. } => looking.at_new(&new),
-                Event::Updated { new, .. } => looking.at_updated(&new),
-                _ => {}
-            })
-        } else {
-            informer.handler(looking)
-        });
-    }
+    let register = {
+        let (informer, seen) = (informer.clone(), seen.clone());
+        move |counts| {
+            let looking = Looking { seen: seen.clone(), counts, whole };
+            match handlers {
+                Handlers::Tasks => informer.handler(looking),
+                Handlers::Closures => informer.on(move |event| match event {
+                    Event::Added { new, .. } => looking.at_new(&new),
+                    Event::Updated { new, .. } => looking.at_updated(&new),
+                    _ => {}
+                }),
+            }
+        }
+    };
+    let first = register(true);
     factory.start();
     factory.synced(PATIENCE).await?;
-    for registration in &registrations {
-        registration.synced(PATIENCE).await?;
-    }
-    Ok(seen)
+    first.synced(PATIENCE).await?;
+    let (all, runtime) = (RefCell::new(vec![first]), tokio::runtime::Handle::current());
+    let set = move |count: usize| {
+        let mut all = all.borrow_mut();
+        let stay = all.len().min(count.max(1));
+        for more in all.split_off(stay) {
+            runtime.block_on(more.remove(PATIENCE))?;
+        }
+        while all.len() < count {
+            let one = register(false);
+            runtime.block_on(one.synced(PATIENCE))?;
+            all.push(one);
+        }
+        Ok(())
+    };
+    Ok((seen, Box::new(set)))
 }
 
 /// A handler that reads the metadata of every object, and of those that are updated more when that is asked for.

@@ -51,7 +51,7 @@ async fn typed() -> Result<Contestant> {
     let (store, seen) = synced(Api::<Pod>::all(Client::try_default().await?), (), pods::parts).await?;
     let (objects, count) = (store.len(), store.clone());
     let reads = Box::new(move || Ok(typed_reads(&store)));
-    Ok(Contestant { objects, count: Box::new(move || count.len()), seen, reads: Some(reads) })
+    Ok(Contestant { objects, count: Box::new(move || count.len()), seen, handlers: None, reads: Some(reads) })
 }
 
 /// Reads that look into typed pods.
@@ -96,7 +96,13 @@ async fn dynamic() -> Result<Contestant> {
     let api = Api::<DynamicObject>::all_with(Client::try_default().await?, &gadgets);
     let fields = |gadget: &DynamicObject| gadget.data.as_object().map_or(0, serde_json::Map::len);
     let (store, seen) = synced(api, gadgets, fields).await?;
-    Ok(Contestant { objects: store.len(), count: Box::new(move || store.len()), seen, reads: None })
+    Ok(Contestant {
+        objects: store.len(),
+        count: Box::new(move || store.len()),
+        seen,
+        handlers: None,
+        reads: None,
+    })
 }
 
 /// Starts to watch; returns when everything is in the store, and the handler has seen it.

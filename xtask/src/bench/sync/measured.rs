@@ -20,6 +20,8 @@ pub(super) enum What {
     Rss,
     /// Seconds of the processor per update, the handler reading metadata.
     UpdateMetadata,
+    /// The same with one handler, of a process that has ten at other times.
+    UpdateOneHandler,
     /// The same, the handler reading the whole object.
     UpdateWhole,
     /// Seconds to read one object.
@@ -56,6 +58,12 @@ impl Measured {
     /// What one takes in relation to another.
     pub(super) fn ratio(&self, one: Contestant, other: Contestant, what: What) -> Option<f64> {
         self.rounds.ratio(&(one, what), &(other, what))
+    }
+
+    /// What an update takes with ten handlers in relation to one, in the same process.
+    pub(super) fn ten_handlers(&self) -> Option<f64> {
+        let ten = self.median(Contestant::OursTenHandlers, What::UpdateMetadata)?;
+        Some(ten / self.median(Contestant::OursTenHandlers, What::UpdateOneHandler)?)
     }
 
     /// The bytes that are kept per object: what the process has more than an idle one.

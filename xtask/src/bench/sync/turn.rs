@@ -29,6 +29,10 @@ pub(super) struct Turn<'a> {
 /// So many of the pods are updated, in no order.
 const MOVING: usize = 4_000;
 
+/// One handler and ten have so many turns each in one process: what differs from process to process, and from minute to
+/// minute, is more than what they differ by.
+const SLICES: u64 = 4;
+
 /// Updates that may be on their way at a time.
 const IN_FLIGHT: usize = 16;
 
@@ -52,12 +56,22 @@ impl Turn<'_> {
             values.push((What::SyncWall, synced.wall));
             values.push((What::SyncPeak, synced.peak));
         }
+        let updates = self.load.updates;
         if matches!(task, Task::Follow | Task::Read | Task::Everything) {
-            values.push((What::UpdateMetadata, self.follow(&mut running).await?));
+            values.push((What::UpdateMetadata, self.follow(&mut running, updates).await?));
+        }
+        if task == Task::FollowByHandlers {
+            for _ in 0..SLICES {
+                for (handlers, what) in [(1, What::UpdateOneHandler), (10, What::UpdateMetadata)] {
+                    running.told(&format!("handlers {handlers}")).await?;
+                    let updates = (updates / SLICES).max(1);
+                    values.push((what, self.follow(&mut running, updates).await?));
+                }
+            }
         }
         if task == Task::Everything {
             running.told("whole").await?;
-            values.push((What::UpdateWhole, self.follow(&mut running).await?));
+            values.push((What::UpdateWhole, self.follow(&mut running, updates).await?));
         }
         if matches!(task, Task::BeRead | Task::Everything) {
             values.extend(self.read(&mut running).await?);
@@ -67,10 +81,10 @@ impl Turn<'_> {
     }
 
     /// Seconds of the processor per update.
-    async fn follow(&self, running: &mut Running) -> Result<f64> {
+    async fn follow(&self, running: &mut Running, updates: u64) -> Result<f64> {
         let before = running.after("usage").await?;
         let steady = self.updates();
-        steady.wait(self.load.updates).await;
+        steady.wait(updates).await;
         let updated = steady.stop().await;
         if let Some(failure) = updated.failures.first() {
             anyhow::bail!("an update failed: {failure}");
