@@ -328,6 +328,11 @@ impl<K> Object<K> {
         Arc::strong_count(&self.inner)
     }
 
+    /// The same for all that are best packed one after the other; 0 where nothing is known of that.
+    pub(crate) fn kinship(&self) -> usize {
+        self.inner.packed.kinship()
+    }
+
     /// How many bytes are kept of it, and how many they are unpacked.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {

@@ -284,17 +284,18 @@ struct Intakes {
     protobuf: Option<Intake>,
 }
 
+/// What it does now. A state is moved with every step, of which there is one for each object: what is large is boxed.
 enum State {
     // ## Begin => (Streaming | Listing | Pause)
     Begin { freshness: Freshness, why: Why },
     // ## Streaming => (Streaming | Watching | Listing | Begin | Pause)
-    Streaming { watch: Watch, staged: Staged, freshness: Freshness },
+    Streaming { watch: Box<Watch>, staged: Box<Staged>, freshness: Freshness },
     // ## Listing => (Connect | Begin | Pause)
     Listing { freshness: Freshness, paged: bool },
     // ## Connect => (Watching | Begin | NotServed | Pause)
     Connect,
     // ## Watching => (Watching | Probe | Connect | Begin | Pause)
-    Watching { watch: Watch },
+    Watching { watch: Box<Watch> },
     // ## Probe => (Connect | Begin | Pause)
     Probe,
     // ## NotServed => Pause

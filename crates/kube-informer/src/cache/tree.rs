@@ -217,6 +217,14 @@ fn child_of<K, V>(children: &[Child<K, V>], probe: &impl Fn(&K) -> Ordering) -> 
     children.partition_point(|child| probe(&child.first).is_le()).saturating_sub(1)
 }
 
+/// The place of a key in a leaf, or where it would be.
+fn place_of<K, V>(entries: &[(K, V)], probe: &impl Fn(&K) -> Ordering) -> Result<usize, usize> {
+    match entries.last() {
+        Some((last, _)) if probe(last).is_lt() => Err(entries.len()),
+        _ => entries.binary_search_by(|(key, _)| probe(key)),
+    }
+}
+
 /// The child with a place in it; the place becomes one within the child.
 fn step_to<K, V>(children: &[Child<K, V>], at: &mut usize) -> usize {
     for (child, Child { len, .. }) in children.iter().enumerate() {
@@ -264,7 +272,7 @@ impl<K: Clone, V: Clone> Node<K, V> {
 
     fn insert(&mut self, key: K, value: V, probe: &impl Fn(&K) -> Ordering) -> Inserted<K, V> {
         match self {
-            Self::Leaf(entries) => match entries.binary_search_by(|(key, _)| probe(key)) {
+            Self::Leaf(entries) => match place_of(entries, probe) {
                 Ok(at) => match entries.get_mut(at) {
                     Some((_, held)) => Inserted::Replaced(mem::replace(held, value)),
                     None => Inserted::Added,
@@ -275,7 +283,9 @@ impl<K: Clone, V: Clone> Node<K, V> {
                 },
             },
             Self::Branch(children) => {
-                let at = child_of(children, probe);
+                // Lists come in order: what is new is mostly the last.
+                let is_in_last = children.last().is_some_and(|child| probe(&child.first).is_le());
+                let at = if is_in_last { children.len() - 1 } else { child_of(children, probe) };
                 let Some(child) = children.get_mut(at) else { return Inserted::Added };
                 let inserted = Arc::make_mut(&mut child.node).insert(key, value, probe);
                 child.refresh();

@@ -403,6 +403,14 @@ impl Packed {
         }
     }
 
+    /// The same for all that may be told from one and the same other object; 0 where there is none.
+    pub(crate) fn kinship(&self) -> usize {
+        match &self.how {
+            How::Plain { kin: Some(base) } | How::Kin { base, .. } => Arc::as_ptr(base).addr(),
+            How::Plain { kin: None } | How::Zstd { .. } | How::Shared(_) => 0,
+        }
+    }
+
     /// Whether the bytes are kept as they came.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.how, How::Plain { .. })

@@ -32,8 +32,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         match self.open(request).await {
             Ok((encoding, body)) => {
                 self.liveness.opened();
-                let watch = Watch::new(encoding, body, self.settings.limit, asked, timeout);
-                State::Streaming { watch, staged: Staged::new(), freshness }
+                let watch = Box::new(Watch::new(encoding, body, self.settings.limit, asked, timeout));
+                State::Streaming { watch, staged: Box::new(Staged::new()), freshness }
             }
             Err(fault) => self.list_failed(fault, freshness, true).await,
         }
@@ -41,8 +41,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     pub(super) async fn streaming(
         &mut self,
-        mut watch: Watch,
-        mut staged: Staged,
+        mut watch: Box<Watch>,
+        mut staged: Box<Staged>,
         freshness: Freshness,
     ) -> Result<State, Gone> {
         let deadline = watch.heard + self.settings.patience;
@@ -52,7 +52,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Heard::Frame(WatchFrame::Bookmark { object }) => {
                 match self.intakes.of(watch.encoding).codec().bookmark(&object) {
                     Ok(Bookmark { version, ends_initial_events: true }) => {
-                        self.commit(staged, version, watch.encoding, true).await?;
+                        self.commit(*staged, version, watch.encoding, true).await?;
                         return Ok(self.watch(watch));
                     }
                     Ok(_) => others = true,

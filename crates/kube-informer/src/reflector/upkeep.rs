@@ -20,7 +20,8 @@ const AT_ONCE: usize = 256;
 /// watch has more to say.
 const EVENTS: u32 = 64;
 
-/// So many bytes of what came last are kept as they came; half of them after some were packed.
+/// So many bytes of what came last are kept as they came; half of them after some were packed. The more are packed at a
+/// time, the more of them have a base in common, which is unpacked once for all of them.
 const FRESH: usize = 1 << 20;
 
 /// What one object takes at least, whatever its bytes are.
@@ -104,18 +105,20 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     /// Packs what has lasted, if there is much of what came.
     fn pack_lasting(&mut self) -> Vec<Object> {
         let Upkeep { fresh, fresh_bytes, .. } = &mut self.upkeep;
-        let mut packed = Vec::new();
+        let mut lasting = Vec::new();
         if *fresh_bytes <= FRESH {
-            return packed;
+            return lasting;
         }
         while *fresh_bytes > FRESH / 2
             && let Some(object) = fresh.pop_front()
         {
             *fresh_bytes = fresh_bytes.saturating_sub(object.size().0 + BESIDE);
             if self.sink.current(object.key()).is_some_and(|now| now.is_same(&object)) {
-                packed.extend(self.intakes.of(object.encoding()).pack(&object));
+                lasting.push(object);
             }
         }
-        packed
+        // Those without kin stay in their order: what came one after the other may become kin.
+        lasting.sort_by_key(Object::kinship);
+        lasting.iter().filter_map(|object| self.intakes.of(object.encoding()).pack(object)).collect()
     }
 }

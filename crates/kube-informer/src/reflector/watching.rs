@@ -30,7 +30,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Ok((encoding, body)) => {
                 self.reloaded = false;
                 self.liveness.opened();
-                let watch = Watch::new(encoding, body, self.settings.limit, asked, timeout);
+                let watch = Box::new(Watch::new(encoding, body, self.settings.limit, asked, timeout));
                 self.watch(watch)
             }
             // The request or its answer is lost, and nothing was missed.
@@ -43,7 +43,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     }
 
     /// Begins to watch.
-    pub(super) fn watch(&mut self, mut watch: Watch) -> State {
+    pub(super) fn watch(&mut self, mut watch: Box<Watch>) -> State {
         watch.begin();
         // After some of which nothing came, that it is open does not mean that it works.
         if self.fruitless == 0 {
@@ -57,7 +57,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.sink.report(Report::Watching { encoding: watch.encoding });
     }
 
-    pub(super) async fn watching(&mut self, mut watch: Watch) -> Result<State, Gone> {
+    pub(super) async fn watching(&mut self, mut watch: Box<Watch>) -> Result<State, Gone> {
         let suspicious = self.liveness.suspicious_at(watch.opened, watch.heard, watch.timeout);
         let settled = watch.began + SHORT.min(watch.timeout);
         let until = if watch.told { suspicious } else { suspicious.min(settled) };

@@ -157,3 +157,16 @@ fn a_change_copies_only_its_way() {
 fn a_small_tree_is_two_words() {
     assert!(size_of::<Large>() <= 16);
 }
+
+#[test]
+fn what_comes_in_order_finds_its_place_with_few_questions() {
+    let (mut tree, asked) = (Tree::<u32>::default(), std::cell::Cell::new(0_u32));
+    for number in 0..10_000_u32 {
+        tree.insert(number, (), |key| {
+            asked.set(asked.get() + 1);
+            key.cmp(&number)
+        });
+    }
+    assert_eq!(tree.len(), 10_000);
+    assert!(asked.get() < 40_000, "asked {} times for 10,000 entries", asked.get());
+}

@@ -7,7 +7,7 @@ use super::plan::Node;
 use super::reader::{Entry, Reader, Value as Wire};
 use super::value::{is_number, packed_number, part};
 use super::{MAGIC, MAX_DEPTH, document};
-use crate::encoding::schema::{self, Field, Kind, Message, MessageId, Shape};
+use crate::encoding::schema::{self, Kind, MessageId, Outline, Shape};
 use crate::encoding::{DecodeError, Fault, json};
 
 /// In which order the entries of a message and of all below it stand.
@@ -22,7 +22,7 @@ pub(crate) enum Order {
 
 /// Checks one message of a kind. Offsets of errors count from the start of `bytes`.
 pub(crate) fn check(kind: MessageId, bytes: &[u8], plan: Option<&Node>) -> Result<Order, DecodeError> {
-    message(schema::message(kind), bytes, plan, 1)
+    message(kind, bytes, plan, 1)
 }
 
 /// Puts an error of a part at its place in the whole.
@@ -35,18 +35,13 @@ fn within(whole: &[u8], part: &[u8]) -> impl FnOnce(DecodeError) -> DecodeError 
 }
 
 /// `depth` counts this message, and all objects and arrays that stand around it in JSON.
-fn message(
-    table: &'static Message,
-    bytes: &[u8],
-    plan: Option<&Node>,
-    depth: usize,
-) -> Result<Order, DecodeError> {
+fn message(kind: MessageId, bytes: &[u8], plan: Option<&Node>, depth: usize) -> Result<Order, DecodeError> {
     if depth > MAX_DEPTH {
         return Err(too_deep(0));
     }
     let reader = Reader::new(bytes);
-    let mut walk =
-        Walk { table, plan, depth, reader, fields: table.fields(), at: 0, last: 0, last_key: None };
+    let fields = schema::outlines(kind);
+    let mut walk = Walk { kind, plan, depth, reader, fields, at: 0, last: 0, last_key: None };
     loop {
         // The usual entry stays in registers: where it could come from either, it would go through memory, and wait there.
         let order = match walk.reader.usual() {
@@ -62,11 +57,11 @@ fn message(
 
 /// How far a message was checked.
 struct Walk<'a, 'p> {
-    table: &'static Message,
+    kind: MessageId,
     plan: Option<&'p Node>,
     depth: usize,
     reader: Reader<'a>,
-    fields: &'static [Field],
+    fields: &'static [Outline],
     /// The field of the last entry.
     at: usize,
     /// The number of the last entry.
@@ -141,7 +136,7 @@ impl<'a> Walk<'a, '_> {
             (_, wire) => match (field.kind, wire) {
                 (Kind::Message(id), Wire::Bytes(inner)) => {
                     let below = self.plan.and_then(|plan| plan.below(entry.number));
-                    message(schema::message(id), inner, below, depth).map_err(within(bytes, inner))
+                    message(id, inner, below, depth).map_err(within(bytes, inner))
                 }
                 (kind, _) => value(kind, &entry, bytes, depth),
             },
@@ -150,7 +145,7 @@ impl<'a> Walk<'a, '_> {
 
     /// The field with a number that is not less than the last one's.
     #[inline(always)]
-    fn field(&mut self, number: u32) -> Option<&'static Field> {
+    fn field(&mut self, number: u32) -> Option<&'static Outline> {
         // Mostly the numbers between two fields are those of the fields between them.
         let guess = self.at
             + self.fields.get(self.at).map_or(0, |last| number.saturating_sub(last.number.into())) as usize;
@@ -167,7 +162,7 @@ impl<'a> Walk<'a, '_> {
 
     #[cold]
     fn unknown(&self, number: u32, offset: usize) -> DecodeError {
-        let fault = Fault::UnknownField { message: self.table.to_string(), number };
+        let fault = Fault::UnknownField { message: schema::message(self.kind).to_string(), number };
         DecodeError::new(fault, offset, "a field of the schema table")
     }
 }
@@ -177,8 +172,39 @@ fn too_deep(offset: usize) -> DecodeError {
     DecodeError::new(Fault::TooDeep { limit: MAX_DEPTH }, offset, "fewer levels")
 }
 
+/// A short text or message in field 1, and what follows it: nearly all of them are short.
+#[inline]
+fn short_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    match bytes {
+        [0x0a, length @ 0..=0x7f, rest @ ..] => rest.split_at_checked(usize::from(*length)),
+        _ => None,
+    }
+}
+
+/// Whether it is a quantity or a time as nearly all of them are: a short text; seconds of our days, and no fraction.
+#[inline]
+fn is_usual(kind: Kind, bytes: &[u8]) -> bool {
+    match kind {
+        Kind::Quantity => matches!(short_first(bytes), Some((_, []))),
+        Kind::Time => {
+            matches!(bytes, [0x08, 0x80..=0xff, 0x80..=0xff, 0x80..=0xff, 0x80..=0xff, 0..=0x7f, 0x10, 0])
+        }
+        _ => false,
+    }
+}
+
 /// Its key, too.
 fn map_entry(kind: Kind, pair: &[u8], depth: usize) -> Result<(&[u8], Order), DecodeError> {
+    if let Some((key, [0x12, length @ 0..=0x7f, value @ ..])) = short_first(pair)
+        && value.len() == usize::from(*length)
+        && (matches!(kind, Kind::String | Kind::Bytes) || is_usual(kind, value))
+    {
+        return Ok((key, Order::Canonical));
+    }
+    any_map_entry(kind, pair, depth)
+}
+
+fn any_map_entry(kind: Kind, pair: &[u8], depth: usize) -> Result<(&[u8], Order), DecodeError> {
     let mut reader = Reader::new(pair);
     let mut last = 0;
     let mut key: &[u8] = &[];
@@ -211,7 +237,7 @@ fn value(kind: Kind, entry: &Entry<'_>, whole: &[u8], depth: usize) -> Result<Or
     let fits = match (kind, entry.value) {
         (Kind::String | Kind::Bytes, Wire::Bytes(_)) => true,
         (Kind::Message(id), Wire::Bytes(bytes)) => {
-            return message(schema::message(id), bytes, None, depth).map_err(within(whole, bytes));
+            return message(id, bytes, None, depth).map_err(within(whole, bytes));
         }
         (Kind::Double, Wire::Fixed64(bits)) => f64::from_bits(bits).is_finite(),
         (Kind::Double, _) => false,
@@ -230,6 +256,10 @@ fn value(kind: Kind, entry: &Entry<'_>, whole: &[u8], depth: usize) -> Result<Or
 
 /// Messages with rules of their own.
 fn special(kind: Kind, bytes: &[u8], depth: usize) -> Result<Order, DecodeError> {
+    if is_usual(kind, bytes) { Ok(Order::Canonical) } else { any_special(kind, bytes, depth) }
+}
+
+fn any_special(kind: Kind, bytes: &[u8], depth: usize) -> Result<Order, DecodeError> {
     let mut reader = Reader::new(bytes);
     let mut last = 0;
     while let Some(entry) = reader.next()? {
@@ -282,7 +312,7 @@ fn name(kind: Kind) -> &'static str {
 fn raw_document(raw: &[u8], depth: usize) -> Result<(), DecodeError> {
     if raw.starts_with(MAGIC) {
         let (root, body) = document(raw)?;
-        return match message(schema::message(root.message), body, None, depth).map_err(within(raw, body))? {
+        return match message(root.message, body, None, depth).map_err(within(raw, body))? {
             Order::Canonical => Ok(()),
             Order::Other => {
                 let fault = Fault::Unexpected { found: "fields out of order".to_owned() };
@@ -291,4 +321,74 @@ fn raw_document(raw: &[u8], depth: usize) -> Result<(), DecodeError> {
         };
     }
     json::check_value(raw, depth - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::encoding::protobuf::reader::{put_bytes, put_varint};
+
+    /// A message as it is mostly, or nearly so.
+    fn nearly(usual: Vec<u8>, changed: Option<(usize, u8)>, cut: usize) -> Vec<u8> {
+        let mut bytes = usual;
+        if let Some((at, byte)) = changed
+            && !bytes.is_empty()
+        {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        bytes
+    }
+
+    fn quantity(text: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_bytes(&mut bytes, 1, text);
+        bytes
+    }
+
+    fn time(seconds: u64, nanos: u64) -> Vec<u8> {
+        let mut bytes = vec![0x08];
+        put_varint(&mut bytes, seconds);
+        bytes.push(0x10);
+        put_varint(&mut bytes, nanos);
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_short_way_says_what_the_long_way_says(
+            key in prop::collection::vec(any::<u8>(), 0..140),
+            text in prop::collection::vec(any::<u8>(), 0..140),
+            (seconds, nanos) in (prop_oneof![1_u64 << 28..1 << 35, any::<u64>()], prop_oneof![Just(0), any::<u64>()]),
+            changed in prop::option::of((any::<usize>(), any::<u8>())),
+            cut in prop_oneof![4 => Just(0_usize), 1 => 1_usize..4],
+        ) {
+            for (kind, value) in
+                [(Kind::String, text.clone()), (Kind::Quantity, quantity(&text)), (Kind::Time, time(seconds, nanos))]
+            {
+                let mut pair = Vec::new();
+                put_bytes(&mut pair, 1, &key);
+                put_bytes(&mut pair, 2, &value);
+                let pair = nearly(pair, changed, cut);
+                prop_assert_eq!(format!("{:?}", map_entry(kind, &pair, 3)), format!("{:?}", any_map_entry(kind, &pair, 3)));
+                if kind != Kind::String {
+                    let value = nearly(value, changed, cut);
+                    prop_assert_eq!(format!("{:?}", special(kind, &value, 3)), format!("{:?}", any_special(kind, &value, 3)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_servers_send_goes_the_short_way() {
+        assert!(is_usual(Kind::Quantity, &quantity(b"100m")));
+        assert!(is_usual(Kind::Time, &time(1_700_000_000, 0)));
+        assert!(!is_usual(Kind::Time, &time(1_700_000_000, 5)));
+        assert!(!is_usual(Kind::Quantity, b"\x0a\x03ab"));
+    }
 }

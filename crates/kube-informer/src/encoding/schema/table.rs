@@ -22,7 +22,7 @@
 //! The compiler interprets what is here, some microseconds a step: bytes are looked at once, by patterns, and
 //! calls into the standard library are rare.
 
-use super::{Absent, Field, Kind, Message, MessageId, NO_FIELD, Name, Root, Shape};
+use super::{Absent, Field, Kind, Message, MessageId, NO_FIELD, Name, Outline, Root, Shape};
 
 pub(super) const TEXT: &str = include_str!("../schema.txt");
 
@@ -50,6 +50,29 @@ pub(super) static FIELDS: [Field; HEAD.fields] = {
 };
 
 pub(super) static MESSAGES: [Message; HEAD.messages] = PARSED.messages;
+
+pub(super) static OUTLINES: [Outline; HEAD.fields] = {
+    let mut all = [Outline { number: 0, shape: Shape::One, kind: Kind::Bool }; HEAD.fields];
+    let mut i = 0;
+    while i < HEAD.fields {
+        let row = &PARSED.fields[i];
+        assert!(row.number <= u8::MAX as u16, "a number that is too large for an outline");
+        all[i] = Outline { number: row.number as u8, shape: row.shape, kind: kind(row.kind, row.message) };
+        i += 1;
+    }
+    all
+};
+
+/// By message: its first field, and how many it has.
+pub(super) static EXTENTS: [(u16, u16); HEAD.messages] = {
+    let mut all = [(0, 0); HEAD.messages];
+    let mut i = 0;
+    while i < HEAD.messages {
+        all[i] = (PARSED.messages[i].first_field, PARSED.messages[i].fields);
+        i += 1;
+    }
+    all
+};
 
 pub(super) static ROOTS: [Root; HEAD.roots] = {
     let mut all = [Root { api_version: NO_NAME, message: MessageId(0) }; HEAD.roots];

@@ -180,14 +180,18 @@ fn resume(
     (last == object.len()).then(|| (object.len(), from + (object.len() - at)))
 }
 
-/// Where the two are the same again, place by place.
+/// Where the two are the same again, place by place, for a word's length. Words are compared: where they are the same for so
+/// long, that is at the end of one word and the beginning of the next, or in one word from end to end.
 fn beside(object: &[u8], base: &[u8]) -> Option<usize> {
-    let mut same = 0;
-    for (at, (a, b)) in object.iter().zip(base).take(NEAR).enumerate() {
-        same = if a == b { same + 1 } else { 0 };
-        if same == SAME {
-            return Some(at + 1 - SAME);
+    let (object, base) = (object.chunks_exact(SAME), base.chunks_exact(SAME));
+    // The bytes at the end of the last word that are the same.
+    let mut before = 0;
+    for (at, (a, b)) in (0..NEAR).step_by(SAME).zip(object.zip(base)) {
+        let differ = word(a, 0)? ^ word(b, 0)?;
+        if before + differ.trailing_zeros() as usize / 8 >= SAME {
+            return Some(at - before);
         }
+        before = differ.leading_zeros() as usize / 8;
     }
     None
 }
@@ -218,11 +222,9 @@ fn step(out: &mut Vec<u8>, copied: usize, added: &[u8], digits: bool, moved: Opt
     put_number(out, copied);
     put_number(out, added.len() << 2 | usize::from(digits) << 1 | usize::from(moved.is_some()));
     if digits {
-        out.extend(added.chunks(2).map(|pair| match pair {
-            [high, low] => value(*high) << 4 | value(*low),
-            [high] => value(*high) << 4,
-            _ => 0,
-        }));
+        let (pairs, odd) = added.as_chunks();
+        out.extend(pairs.iter().map(|[high, low]| value(*high) << 4 | value(*low)));
+        out.extend(odd.first().map(|high| value(*high) << 4));
     } else {
         out.extend_from_slice(added);
     }

@@ -357,6 +357,27 @@ fn what_is_kept_as_it_came_is_packed_later_as_small_as_at_once() {
 }
 
 #[test]
+fn those_who_can_be_told_from_one_and_the_same_are_known_by_it() {
+    let (mut packer, _) = packer("pod", 150);
+    let mut family = |number: u64| {
+        packer.pack(&replica(number, 0));
+        let packed: Vec<_> = (1..4).map(|each| packer.pack(&replica(number, each))).collect();
+        packed
+            .iter()
+            .zip(4..)
+            .map(|(each, next)| packer.keep(Some(each), &replica(number, next)))
+            .collect::<Vec<_>>()
+    };
+    let (one, other) = (family(2000), family(3000));
+    let all_of = |family: &[Packed]| {
+        family.iter().all(|each| each.is_plain() && each.kinship() == family[0].kinship())
+    };
+    assert!(all_of(&one) && all_of(&other));
+    assert!(one[0].kinship() != 0 && one[0].kinship() != other[0].kinship());
+    assert_eq!(packer.keep(None, &replica(2000, 9)).kinship(), 0, "nothing is known of it");
+}
+
+#[test]
 fn before_there_is_a_dictionary_what_is_kept_helps_to_make_one() {
     let mut packer = Packer::new(Packing::Zstd);
     let all: Vec<_> = (0..600).map(|number| packer.keep(None, &object("pod", number))).collect();
