@@ -67,10 +67,13 @@ struct Shared {
     views: Views,
 }
 
+/// What an object is found and looked at by stands together, first.
+#[repr(C)]
 struct Inner {
-    shared: Arc<Shared>,
-    namespace: Arc<str>,
     name: Box<str>,
+    namespace: Arc<str>,
+    slot: Slot,
+    shared: Arc<Shared>,
     uid: Uid,
     version: Version,
     generation: i64,
@@ -81,7 +84,6 @@ struct Inner {
     /// Mostly nobody asks for them: then there is no list of them.
     writers: Option<Box<Writers>>,
     packed: Packed,
-    slot: Slot,
 }
 
 /// Who wrote an object, in one way, and when: an entry of `managedFields` without the fields.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::Object;
-use super::views::{Held, Lent};
+use super::views::Held;
 use crate::encoding::ViewError;
 
 /// A view, lent where it is [kept](super::ViewBudget), and shared otherwise.
@@ -38,6 +38,7 @@ impl<K> Clone for View<'_, K> {
 impl<K: 'static> Deref for View<'_, K> {
     type Target = K;
 
+    #[inline]
     fn deref(&self) -> &K {
         match &self.0 {
             Kept::ByItsObject(view) => view,
@@ -59,16 +60,26 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Object<K> {
     /// # Errors
     ///
     /// Where the object does not fit the type.
+    #[inline]
     pub fn look(&self) -> Result<View<'_, K>, ViewError> {
         self.look_as()
     }
 }
 
 impl<K> Object<K> {
+    /// What is looked at most is found here, and as a part of whoever looks: to hand it over takes as long as to find it.
+    #[inline]
     fn look_as<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<View<'_, T>, ViewError> {
-        match self.inner.slot.lend() {
-            Some(Lent::ForGood(view)) => Ok(View(Kept::ByItsObject(view))),
-            Some(Lent::ForAWhile(view)) => Ok(View(Kept::ForAWhile(view))),
+        match self.inner.slot.pinned() {
+            Some(view) => Ok(View(Kept::ByItsObject(view))),
+            None => self.look_further(),
+        }
+    }
+
+    #[inline(never)]
+    fn look_further<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<View<'_, T>, ViewError> {
+        match self.inner.shared.views.lend(&self.inner.slot) {
+            Some(view) => Ok(View(Kept::ForAWhile(view))),
             None => self.view_as().map(|view| View(Kept::Here(view))),
         }
     }
@@ -98,6 +109,7 @@ impl<'a, K: DeserializeOwned + Send + Sync + 'static> Borrowed<'a, K> {
     /// # Errors
     ///
     /// Where the object does not fit the type.
+    #[inline]
     pub fn look(self) -> Result<View<'a, K>, ViewError> {
         self.object.look_as()
     }

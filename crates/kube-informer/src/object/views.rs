@@ -8,7 +8,10 @@
 //! - [`ViewBudget::Recent`] keeps views up to a number of bytes, by their weights, never more. Where there is no room, one that
 //!   is decoded for the first time is kept for a moment; for one that is decoded again, those go that were not read since they
 //!   were last looked at, oldest first. A view heavier than the whole budget is handed out and not kept. One that had to go
-//!   while it was held is shared as long as it is held, and not kept again.
+//!   while it was held is shared as long as it is held, and not kept again. One that is looked at again and again is pinned: it
+//!   does not go before its version of the object does. What is pinned counts as kept, and is never more than half of the
+//!   budget; where that is full, the others that are looked at are kept as all are. A view that is heavier than what is not
+//!   pinned is not kept.
 //! - [`ViewBudget::All`] keeps a view as long as its version of the object is kept.
 //!
 //! A dropped [`Slot`] (its version of the object is gone) lets go of its views at once. What holders have stays
@@ -17,14 +20,15 @@
 //!
 //! Decoding takes place outside of all locks: it may panic, fail, take its time, or read other views. If two threads
 //! decode the same view at once, the first to finish gives the view to both. A hit on what is kept takes no lock. What is
-//! kept can be lent, too: nothing is counted then that others read, and with [`ViewBudget::All`] nothing is written at all.
+//! kept can be lent, too: nothing is counted then that others read. Of what is pinned, and with [`ViewBudget::All`], nothing is
+//! written at all to lend it. To pin a view takes the lock, where nobody has it: who looks at a view waits for nobody.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 mod cell;
 mod ring;
 
-use cell::Counters;
+use cell::{Counters, Place};
 use ring::Ring;
 
 pub(crate) use cell::{Held, Slot};
@@ -37,7 +41,8 @@ pub enum ViewBudget {
     None,
     /// Recently read ones, up to about so many bytes. The default is 16 MiB: some thousand objects of a usual size, no
     /// matter how many there are. Where there is no room, one that is decoded for the first time is kept for a moment, and stays
-    /// when it is decoded again: what is read once drives nothing out.
+    /// when it is decoded again: what is read once drives nothing out. Those that are [looked](crate::object::Object::look) at
+    /// again and again stay as long as their versions of the objects do, up to half of the bytes: they are the cheapest to read.
     Recent(usize),
     /// All that were ever read, as long as their objects are kept. For those who read everything all the time.
     All,
@@ -54,16 +59,9 @@ impl Default for ViewBudget {
 pub(crate) struct Views {
     budget: ViewBudget,
     counters: Arc<Counters>,
-    /// Taken after a decode, never on a hit. May be held while a view's own lock is taken; not the other way round.
+    /// Taken after a decode, and when a view is pinned; nobody waits for it on a hit. May be held while a view's own lock is
+    /// taken; not the other way round.
     ring: Mutex<Ring>,
-}
-
-/// A view that is not counted.
-pub(crate) enum Lent<'a, T> {
-    /// It stays as long as its slot does.
-    ForGood(&'a T),
-    /// It stays as long as it is held.
-    ForAWhile(Held<T>),
 }
 
 /// What [`Views`] has done, and what it keeps.
@@ -79,21 +77,39 @@ pub(crate) struct ViewStats {
     pub(crate) kept_bytes: usize,
 }
 
-impl Slot {
-    /// The view of the object that the slot belongs to, if it is kept. It is not counted as one that was handed out:
-    /// to count is to write, with every read.
-    pub(crate) fn lend<T: 'static>(&self) -> Option<Lent<'_, T>> {
-        let cell = self.find::<T>()?;
-        match cell.pinned() {
-            Some(view) => Some(Lent::ForGood(view)),
-            None => cell.held().map(Lent::ForAWhile),
-        }
-    }
-}
-
 impl Views {
     pub(crate) fn new(budget: ViewBudget) -> Self {
         Self { budget, counters: Arc::default(), ring: Mutex::default() }
+    }
+
+    /// The view of the object that the slot belongs to, if it is kept for a while. It is not counted as one that was handed
+    /// out: to count is to write, with every read.
+    pub(crate) fn lend<T: 'static>(&self, slot: &Slot) -> Option<Held<T>> {
+        let place = slot.find::<T>()?;
+        let held = place.held::<T>()?;
+        if place.is_looked_at_often() && held.weight() <= self.room_to_pin() {
+            self.promote(place);
+        }
+        Some(held)
+    }
+
+    /// What a view may weigh to be pinned. It grows at any time, and shrinks under the ring's lock.
+    fn room_to_pin(&self) -> usize {
+        match self.budget {
+            ViewBudget::Recent(limit) => (limit / 2).saturating_sub(self.counters.pinned_bytes()),
+            ViewBudget::None | ViewBudget::All => 0,
+        }
+    }
+
+    /// Pins a view that is kept. If someone has the lock, it is left to the next who looks.
+    #[cold]
+    fn promote(&self, place: &Place) {
+        let _ring = match self.ring.try_lock() {
+            Ok(ring) => ring,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        place.promote(self.room_to_pin());
     }
 
     /// The view of the object that the slot belongs to; decoded if need be. All calls with one slot must be with the
@@ -108,8 +124,8 @@ impl Views {
         weight: impl FnOnce(&T) -> usize,
         decode: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
-        let cell = slot.cell::<T>(&self.counters);
-        if let Some(view) = cell.get() {
+        let place = slot.place::<T>(&self.counters);
+        if let Some(view) = place.get() {
             self.counters.hit();
             return Ok(view);
         }
@@ -118,18 +134,20 @@ impl Views {
         self.counters.decoded();
 
         let limit = match self.budget {
-            ViewBudget::All => return Ok(cell.pin(view, weight)),
-            ViewBudget::Recent(limit) if weight <= limit => Some(limit),
-            ViewBudget::Recent(_) | ViewBudget::None => None,
+            ViewBudget::All => return Ok(place.pin(view, weight)),
+            ViewBudget::Recent(limit) => limit,
+            ViewBudget::None => 0,
         };
         // What has to go is dropped after the lock: dropping may take its time, or read views.
         let mut gone = Vec::new();
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         // Views are filled in only under this lock: if there is none now, there is none until it is released.
-        if let Some(first) = cell.get() {
+        if let Some(first) = place.get() {
             return Ok(first);
         }
-        if let Some(limit) = limit {
+        let cell = place.cell();
+        // All but what is pinned can be made to go, and nothing is pinned meanwhile.
+        if weight <= limit.saturating_sub(self.counters.pinned_bytes()) {
             ring.admit(Arc::clone(cell), weight, limit, &self.counters, &mut gone);
             cell.keep_or_get(Arc::clone(&view), weight);
         } else {

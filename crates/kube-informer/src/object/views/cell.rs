@@ -1,39 +1,56 @@
-//! The views of one version of one object: a short list, one cell for each type that was ever asked for.
+//! The views of one version of one object: a short list, one place for each type that was ever asked for.
+//!
+//! What a place has goes with its slot. What a cell has may go before, and the ring knows the cell: so a view that is to stay
+//! is moved from its cell to its place. From then on the cell is empty, and the ring forgets it as it forgets all such.
 
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use arc_swap::{ArcSwapOption, Guard};
 
 use super::ViewStats;
 
-/// The place for the views of one version of one object. Two words while there are none.
+/// The views of one version of one object. Two words while there are none.
 #[derive(Default)]
 pub(crate) struct Slot {
-    first: OnceLock<Arc<Cell>>,
+    first: OnceLock<Box<Place>>,
+}
+
+/// Where the views of one type are found. What is read most stands together.
+#[repr(C)]
+pub(super) struct Place {
+    kind: TypeId,
+    /// A view that stays as long as the slot does. It is lent as it is.
+    pinned: OnceLock<Kept>,
+    /// Where a view is kept for a while, or not at all. There is none where all are kept.
+    cell: OnceLock<Arc<Cell>>,
+    next: OnceLock<Box<Place>>,
+    counters: Arc<Counters>,
 }
 
 /// One view of one type; filled, emptied and filled again during the object's life.
 pub(super) struct Cell {
-    kind: TypeId,
     /// Read since the ring last looked.
     used: AtomicBool,
     /// There was a view once.
     decoded: AtomicBool,
-    /// A view that stays as long as the cell does, and its weight. It is lent as it is.
-    pinned: OnceLock<(View, usize)>,
+    /// How often the view was looked at; not more than [`OFTEN`], and a few may be missed.
+    looks: AtomicU8,
     /// A view that is kept for a while. It is read without a lock, and changed only where the one below is held. Where it is
     /// there, none is `lent`.
     kept: ArcSwapOption<Kept>,
     /// A view that is not kept, as long as others hold it.
     lent: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
-    next: OnceLock<Arc<Cell>>,
     counters: Arc<Counters>,
 }
+
+/// A view that was looked at so many times is one to be pinned. Those who are told of an object look at it a few times each:
+/// mostly that is all, and not worth a lock.
+pub(super) const OFTEN: u8 = 32;
 
 /// A view of any type.
 type View = Arc<dyn Any + Send + Sync>;
@@ -51,6 +68,11 @@ pub(crate) struct Held<T> {
 }
 
 impl<T: 'static> Held<T> {
+    /// What the view weighs.
+    pub(super) fn weight(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.weight)
+    }
+
     fn of(kept: Guard<Option<Arc<Kept>>>) -> Option<Self> {
         kept.as_ref()?.view.is::<T>().then_some(Self { kept, view: PhantomData })
     }
@@ -80,6 +102,8 @@ pub(super) struct Counters {
     /// Grows only under the ring's lock (or without limit); may shrink at any time.
     kept_bytes: AtomicUsize,
     kept_views: AtomicUsize,
+    /// What those weigh of the kept ones that do not go before their slots. Grows and shrinks likewise.
+    pinned_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -106,52 +130,61 @@ pub(super) enum Released {
 
 /// A view weighs what it says, and what it costs to keep: so nothing weighs nothing.
 pub(super) fn whole_weight(weight: usize) -> usize {
-    weight.saturating_add(size_of::<Cell>() + size_of::<Kept>() + 2 * size_of::<Arc<Cell>>())
+    weight.saturating_add(
+        size_of::<Place>() + size_of::<Cell>() + size_of::<Kept>() + 2 * size_of::<Arc<Cell>>(),
+    )
 }
 
 impl Slot {
-    /// The cell for views of this type, if one was ever asked for.
-    pub(super) fn find<T: 'static>(&self) -> Option<&Cell> {
-        let kind = TypeId::of::<T>();
-        let mut cells = std::iter::successors(self.first.get(), |cell| cell.next.get());
-        cells.find(|cell| cell.kind == kind).map(|cell| &**cell)
+    /// The view of the object, if it is kept as long as the slot is.
+    #[inline]
+    pub(crate) fn pinned<T: 'static>(&self) -> Option<&T> {
+        self.find::<T>()?.pinned.get()?.view.downcast_ref()
     }
 
-    /// Looks at the first view's cell, if there is one.
+    /// The place of views of this type, if one was ever asked for.
+    #[inline]
+    pub(super) fn find<T: 'static>(&self) -> Option<&Place> {
+        let kind = TypeId::of::<T>();
+        self.places().find(|place| place.kind == kind)
+    }
+
+    /// Looks at the first view's place, if there is one.
     pub(crate) fn touch(&self) -> bool {
-        self.first.get().is_some_and(|cell| cell.used.load(Ordering::Relaxed))
+        self.first.get().is_some_and(|place| place.pinned.get().is_some())
     }
 
-    /// The cell for views of this type.
-    pub(super) fn cell<T: 'static>(&self, counters: &Arc<Counters>) -> &Arc<Cell> {
+    /// The place of views of this type.
+    pub(super) fn place<T: 'static>(&self, counters: &Arc<Counters>) -> &Place {
         let kind = TypeId::of::<T>();
-        let mut place = &self.first;
+        let mut next = &self.first;
         loop {
-            let cell = place.get_or_init(|| Arc::new(Cell::new(kind, Arc::clone(counters))));
-            if cell.kind == kind {
-                return cell;
+            let place = next.get_or_init(|| Box::new(Place::new(kind, Arc::clone(counters))));
+            if place.kind == kind {
+                return place;
             }
-            place = &cell.next;
+            next = &place.next;
         }
+    }
+
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        std::iter::successors(self.first.get(), |place| place.next.get()).map(|place| &**place)
     }
 }
 
 #[cfg(test)]
 impl Slot {
-    /// Whether any cell refers to a view, alive or not.
+    /// Whether anything refers to a view, alive or not.
     pub(super) fn pins_memory(&self) -> bool {
-        std::iter::successors(self.first.get(), |cell| cell.next.get())
-            .any(|cell| cell.pinned.get().is_some() || cell.keeps() || cell.lock().is_some())
+        self.places().any(|place| {
+            place.pinned.get().is_some() || place.cell().keeps() || place.cell().lock().is_some()
+        })
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut next = self.first.get();
-        while let Some(cell) = next {
-            cell.release();
-            next = cell.next.get();
-        }
+        self.places().for_each(Place::release);
     }
 }
 
@@ -161,28 +194,90 @@ impl fmt::Debug for Slot {
     }
 }
 
-impl Cell {
+impl Place {
     fn new(kind: TypeId, counters: Arc<Counters>) -> Self {
-        Self {
-            kind,
-            used: AtomicBool::new(false),
-            decoded: AtomicBool::new(false),
-            pinned: OnceLock::new(),
-            kept: ArcSwapOption::empty(),
-            lent: Mutex::default(),
-            next: OnceLock::new(),
-            counters,
-        }
+        let (pinned, cell, next) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { kind, pinned, cell, next, counters }
+    }
+
+    pub(super) fn cell(&self) -> &Arc<Cell> {
+        self.cell.get_or_init(|| Arc::new(Cell::new(Arc::clone(&self.counters))))
     }
 
     /// The view, if it is kept or someone holds it.
     pub(super) fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        if let Some((view, _)) = self.pinned.get() {
-            return Arc::clone(view).downcast().ok();
+        let pinned = || self.pinned.get().map(|pinned| Arc::clone(&pinned.view));
+        // It may have been moved while the cell was looked at.
+        let view = pinned().or_else(|| self.cell.get()?.get()).or_else(pinned);
+        view?.downcast().ok()
+    }
+
+    /// The view, if it is kept for a while.
+    pub(super) fn held<T: 'static>(&self) -> Option<Held<T>> {
+        self.cell.get()?.held()
+    }
+
+    /// Whether its view is looked at again and again.
+    pub(super) fn is_looked_at_often(&self) -> bool {
+        self.cell.get().is_some_and(|cell| cell.looks.load(Ordering::Relaxed) >= OFTEN)
+    }
+
+    /// Keeps the view for good; or gives the one that is there.
+    pub(super) fn pin<T: Send + Sync + 'static>(&self, view: Arc<T>, weight: usize) -> Arc<T> {
+        let mut is_new = false;
+        let there = self.pinned.get_or_init(|| {
+            is_new = true;
+            Kept { view: Arc::clone(&view) as View, weight }
+        });
+        if is_new {
+            self.counters.keeps(weight);
+            self.counters.pinned_bytes.fetch_add(weight, Ordering::Relaxed);
         }
+        Arc::clone(&there.view).downcast().unwrap_or(view)
+    }
+
+    /// Keeps for good what is kept for a while, where it weighs no more than `room`. Under the ring's lock, as all that
+    /// empties or fills a cell while its slot is there.
+    pub(super) fn promote(&self, room: usize) {
+        let Some(cell) = self.cell.get() else { return };
+        let Some(kept) = cell.kept.load_full().filter(|kept| kept.weight <= room) else { return };
+        // First here, then no longer there: whoever looks finds it.
+        if self.pinned.set(Kept { view: Arc::clone(&kept.view), weight: kept.weight }).is_ok() {
+            self.counters.pinned_bytes.fetch_add(kept.weight, Ordering::Relaxed);
+            let _lent = cell.lock();
+            cell.kept.store(None);
+        }
+    }
+
+    /// Keeps nothing any longer: its slot goes, and all that it has with it.
+    fn release(&self) {
+        if let Some(pinned) = self.pinned.get() {
+            // In this order: what is no longer pinned is no longer kept, for whoever reads both.
+            self.counters.keeps_no_longer(pinned.weight);
+            self.counters.pinned_bytes.fetch_sub(pinned.weight, Ordering::Release);
+        }
+        if let Some(cell) = self.cell.get() {
+            cell.release();
+        }
+    }
+}
+
+impl Cell {
+    fn new(counters: Arc<Counters>) -> Self {
+        Self {
+            used: AtomicBool::new(false),
+            decoded: AtomicBool::new(false),
+            looks: AtomicU8::new(0),
+            kept: ArcSwapOption::empty(),
+            lent: Mutex::default(),
+            counters,
+        }
+    }
+
+    fn get(&self) -> Option<View> {
         if let Some(kept) = &*self.kept.load() {
             self.note_use();
-            return Arc::clone(&kept.view).downcast().ok();
+            return Some(Arc::clone(&kept.view));
         }
         let lent = self.lock();
         // It may have become one that is kept.
@@ -192,14 +287,22 @@ impl Cell {
         };
         drop(lent);
         self.note_use();
-        view?.downcast().ok()
+        view
     }
 
-    /// The view, if it is kept for a while.
-    pub(super) fn held<T: 'static>(&self) -> Option<Held<T>> {
+    fn held<T: 'static>(&self) -> Option<Held<T>> {
         let held = Held::of(self.kept.load())?;
         self.note_use();
+        self.note_look();
         Some(held)
+    }
+
+    /// Once they were enough, nothing is written that others read.
+    fn note_look(&self) {
+        let looks = self.looks.load(Ordering::Relaxed);
+        if looks < OFTEN {
+            self.looks.store(looks + 1, Ordering::Relaxed);
+        }
     }
 
     /// Mostly it is noted already, and then nothing is written that others read.
@@ -207,25 +310,6 @@ impl Cell {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// The view, if it is kept for good.
-    pub(super) fn pinned<T: 'static>(&self) -> Option<&T> {
-        self.pinned.get()?.0.downcast_ref()
-    }
-
-    /// Keeps the view for good; or gives the one that is there.
-    pub(super) fn pin<T: Send + Sync + 'static>(&self, view: Arc<T>, weight: usize) -> Arc<T> {
-        let mut is_new = false;
-        let (there, _) = self.pinned.get_or_init(|| {
-            is_new = true;
-            (Arc::clone(&view) as View, weight)
-        });
-        if is_new {
-            self.counters.kept_bytes.fetch_add(weight, Ordering::Relaxed);
-            self.counters.kept_views.fetch_add(1, Ordering::Relaxed);
-        }
-        Arc::clone(there).downcast().unwrap_or(view)
     }
 
     /// Keeps the view; or gives the one that is there.
@@ -242,8 +326,8 @@ impl Cell {
         *lent = None;
         self.kept.store(Some(Arc::new(Kept { view: Arc::clone(&view) as _, weight })));
         self.used.store(false, Ordering::Relaxed);
-        self.counters.kept_bytes.fetch_add(weight, Ordering::Relaxed);
-        self.counters.kept_views.fetch_add(1, Ordering::Relaxed);
+        self.looks.store(0, Ordering::Relaxed);
+        self.counters.keeps(weight);
         view
     }
 
@@ -255,19 +339,12 @@ impl Cell {
 
     /// Keeps the view no longer.
     pub(super) fn release(&self) -> Released {
-        if let Some((_, weight)) = self.pinned.get() {
-            // Its slot goes, and the cell with it.
-            self.counters.kept_bytes.fetch_sub(*weight, Ordering::Relaxed);
-            self.counters.kept_views.fetch_sub(1, Ordering::Relaxed);
-            return Released::Nothing;
-        }
         let mut lent = self.lock();
         let Some(kept) = self.kept.swap(None) else {
             *lent = None;
             return Released::Nothing;
         };
-        self.counters.kept_bytes.fetch_sub(kept.weight, Ordering::Relaxed);
-        self.counters.kept_views.fetch_sub(1, Ordering::Relaxed);
+        self.counters.keeps_no_longer(kept.weight);
         // Whoever took it from here has been counted by now, and nobody does any more: new references come from those who
         // have one already, or under this lock.
         match Arc::try_unwrap(kept) {
@@ -327,6 +404,20 @@ impl Counters {
 
     pub(super) fn kept_bytes(&self) -> usize {
         self.kept_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn pinned_bytes(&self) -> usize {
+        self.pinned_bytes.load(Ordering::Acquire)
+    }
+
+    fn keeps(&self, weight: usize) {
+        self.kept_bytes.fetch_add(weight, Ordering::Relaxed);
+        self.kept_views.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn keeps_no_longer(&self, weight: usize) {
+        self.kept_bytes.fetch_sub(weight, Ordering::Relaxed);
+        self.kept_views.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(super) fn stats(&self) -> ViewStats {

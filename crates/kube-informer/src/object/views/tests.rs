@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use super::{Lent, Slot, ViewBudget, ViewStats, Views};
+use super::{Held, Slot, ViewBudget, ViewStats, Views};
 
 const WEIGHT: usize = 1000;
 
@@ -162,16 +162,15 @@ fn with_all_every_view_is_kept_as_long_as_its_slot() {
 fn what_is_kept_is_lent() {
     for budget in [ViewBudget::None, ViewBudget::default(), ViewBudget::All] {
         let (views, slot) = (Views::new(budget), Slot::default());
-        assert!(slot.lend::<u64>().is_none());
+        assert!(views.lend::<u64>(&slot).is_none() && slot.pinned::<u64>().is_none());
         let shared = view(&views, &slot, 7);
-        let lent = match slot.lend::<u64>() {
-            None => None,
-            Some(Lent::ForGood(lent)) => Some((ViewBudget::All, std::ptr::from_ref(lent))),
-            Some(Lent::ForAWhile(lent)) => Some((ViewBudget::default(), std::ptr::from_ref(&*lent))),
-        };
-        let expected = (budget != ViewBudget::None).then_some((budget, std::ptr::from_ref(&*shared)));
-        assert_eq!(lent, expected);
-        assert!(slot.lend::<String>().is_none(), "of another type there is none");
+        let for_a_while = views.lend::<u64>(&slot).map(|lent| std::ptr::from_ref(&*lent));
+        let for_good = slot.pinned::<u64>().map(std::ptr::from_ref);
+        let there = std::ptr::from_ref(&*shared);
+        assert_eq!(for_a_while, (budget == ViewBudget::default()).then_some(there));
+        assert_eq!(for_good, (budget == ViewBudget::All).then_some(there));
+        let other = views.lend::<String>(&slot).is_some() || slot.pinned::<String>().is_some();
+        assert!(!other, "of another type there is none");
     }
 }
 
@@ -179,7 +178,7 @@ fn what_is_kept_is_lent() {
 fn what_is_looked_at_is_not_dropped_and_is_the_view_of_all() {
     let (views, slots) = (recent(1), slots(2));
     view(&views, &slots[0], 1);
-    let Some(Lent::ForAWhile(held)) = slots[0].lend::<u64>() else { panic!("it is kept") };
+    let held: Held<u64> = views.lend(&slots[0]).unwrap();
     // It has to go.
     view(&views, &slots[1], 2);
     assert_eq!(views.stats().kept_views, 1);
@@ -374,3 +373,5 @@ fn an_empty_slot_is_two_words() {
     assert!(size_of::<Slot>() <= 16, "{}", size_of::<Slot>());
     assert!(format!("{:?} {:?}", Slot::default(), Views::new(ViewBudget::None)).contains("Slot"));
 }
+
+mod pinned;
