@@ -4,7 +4,7 @@
 //! the keys and what the indexes hold are numbers, and stay. Numbers that are free are used again, lowest first.
 
 use std::cmp::Ordering;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
@@ -71,8 +71,9 @@ impl Store {
     }
 
     /// The number and the object with a key.
+    #[inline]
     pub(super) fn find(&self, key: KeyRef<'_>) -> Option<(u32, &Object)> {
-        let right = |id| self.get(id).filter(|object| object.key() == key).map(|object| (id, object));
+        let right = |id| self.get(id).filter(|object| object.key().is(key)).map(|object| (id, object));
         self.by_key.find(hash(&self.hasher, key), right)
     }
 
@@ -137,8 +138,13 @@ impl Store {
 }
 
 /// Half of a hash with a secret: names are chosen by others.
+#[inline]
 fn hash(hasher: &RandomState, key: KeyRef<'_>) -> u32 {
-    (hasher.hash_one(key) >> 32) as u32
+    let mut state = hasher.build_hasher();
+    // Their lengths count, too: nothing needs to stand between them.
+    state.write(key.namespace.as_bytes());
+    state.write(key.name.as_bytes());
+    (state.finish() >> 32) as u32
 }
 
 fn by<'a>(objects: &'a Vector<Object>, key: KeyRef<'a>) -> impl Fn(&u32) -> Ordering + 'a {

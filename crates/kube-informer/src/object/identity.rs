@@ -20,6 +20,30 @@ impl KeyRef<'_> {
     pub fn to_key(self) -> ObjectKey {
         ObjectKey { namespace: self.namespace.to_owned(), name: self.name.to_owned() }
     }
+
+    /// Whether both are the same. Keys are short, and of those that are compared most are the same: they are read in words,
+    /// here, and no comparison of memory is called for.
+    #[inline]
+    pub(crate) fn is(self, other: KeyRef<'_>) -> bool {
+        is_same_text(self.name, other.name) && is_same_text(self.namespace, other.namespace)
+    }
+}
+
+/// Words from the front, and one that ends where the texts end.
+#[inline]
+fn is_same_text(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    if let (Some(last_a), Some(last_b)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+        return last_a == last_b && words.into_iter().all(|(a, b)| a == b);
+    }
+    if let (Some(last_a), Some(last_b)) = (a.last_chunk::<4>(), b.last_chunk::<4>()) {
+        return last_a == last_b && a.first_chunk::<4>() == b.first_chunk::<4>();
+    }
+    a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 impl fmt::Display for KeyRef<'_> {
@@ -272,6 +296,25 @@ mod tests {
         // Equal as numbers would be, but not the same version.
         assert_ne!(version("007"), version("7"));
         assert_eq!(version("7").number(), Some(7));
+    }
+
+    #[test]
+    fn keys_are_the_same_where_every_byte_is() {
+        let text = "abcdefghijklmnopqrstuvwxyz";
+        for length in 0..=text.len() {
+            let key = KeyRef { namespace: &text[..length], name: &text[26 - length..] };
+            let same = key.to_key();
+            assert!(key.is(KeyRef { namespace: &same.namespace, name: &same.name }));
+            for at in 0..length {
+                let mut other = same.clone();
+                other.namespace.replace_range(at..=at, "-");
+                assert!(!key.is(KeyRef { namespace: &other.namespace, name: &same.name }), "{length} {at}");
+                other.name.replace_range(at..=at, "-");
+                assert!(!key.is(KeyRef { namespace: &same.namespace, name: &other.name }), "{length} {at}");
+                assert!(!key.is(KeyRef { namespace: &same.namespace[..at], name: &same.name }));
+                assert!(!key.is(KeyRef { namespace: &same.namespace, name: &same.name[..at] }));
+            }
+        }
     }
 
     #[test]
