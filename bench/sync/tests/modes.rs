@@ -13,8 +13,8 @@ use kube_informer_testbed::{load, skip};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-const IN_RUST: [&str; 2] =
-    [env!("CARGO_BIN_EXE_bench-sync-kube-informer"), env!("CARGO_BIN_EXE_bench-sync-kube-runtime")];
+const OURS: &str = env!("CARGO_BIN_EXE_bench-sync-kube-informer");
+const IN_RUST: [&str; 2] = [env!("CARGO_BIN_EXE_bench-sync-kube-runtime"), OURS];
 /// Built once, by the first test that comes.
 const IN_GO: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/bench-sync-client-go");
 const WRITER: &str = env!("CARGO_BIN_EXE_bench-sync-writer");
@@ -144,6 +144,23 @@ fn what_was_used_is_told_after_every_command() -> Result<()> {
         let mut idle = Program::start(contestant, &["idle"], &kubeconfig)?;
         assert_eq!(idle.said()?["objects"], 0, "{contestant}");
         idle.end()?;
+    }
+    writer.end()
+}
+
+#[test]
+fn ours_has_as_many_handlers_as_it_is_told_and_the_first_one_counts() -> Result<()> {
+    let (_runtime, _server, kubeconfig) = pods("handlers.kubeconfig")?;
+    let mut writer = writer(&kubeconfig)?;
+    for kind in [&["typed"][..], &["typed", "--closures"]] {
+        let mut running = Program::start(OURS, kind, &kubeconfig)?;
+        let mut seen = running.said()?["updates"].as_u64().context("no updates")?;
+        for handlers in [10, 1, 3, 0] {
+            running.told(&format!("handlers {handlers}"))?;
+            seen += writer.told("change 5")?["written"].as_u64().context("nothing written")?;
+            assert_eq!(running.told(&format!("await {seen}"))?["updates"], seen, "{handlers} handlers");
+        }
+        running.end()?;
     }
     writer.end()
 }

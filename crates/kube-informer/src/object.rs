@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
 use serde::de::{Deserialize, DeserializeOwned};
@@ -58,6 +58,16 @@ use views::{Slot, Views};
 pub struct Object<K = serde_json::Value> {
     inner: Arc<Inner>,
     view: PhantomData<fn() -> K>,
+}
+
+/// An object, for who does not keep it.
+pub(crate) struct WeakObject(Weak<Inner>);
+
+impl WeakObject {
+    /// The object, if somebody has it.
+    pub(crate) fn upgrade(&self) -> Option<Object> {
+        Some(Object { inner: self.0.upgrade()?, view: PhantomData })
+    }
 }
 
 /// What all objects of one resource share.
@@ -328,6 +338,11 @@ impl<K> Object<K> {
     /// How many have it.
     pub(crate) fn references(&self) -> usize {
         Arc::strong_count(&self.inner)
+    }
+
+    /// Does not keep it.
+    pub(crate) fn downgrade(&self) -> WeakObject {
+        WeakObject(Arc::downgrade(&self.inner))
     }
 
     /// The same for all that are best packed one after the other; 0 where nothing is known of that.

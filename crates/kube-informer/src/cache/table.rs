@@ -3,7 +3,7 @@
 //! - A clone is O(1), and stays as it is whatever becomes of the original.
 //! - A number is found by looking at one part, whose place the first bits of the hash say, and there at the place that the
 //!   next bits say, or shortly behind it: nothing is compared on the way there.
-//! - A change copies one part, if a clone has it, and nothing of it is counted: few large parts make the way to them short.
+//! - A change copies one part, if a clone has it, in which nothing is counted, and the short way to it.
 //! - There are as many parts as keep them small, and they become more or fewer as a whole. That costs what the table has
 //!   in it, and comes only after as many changes.
 
@@ -227,6 +227,34 @@ mod tests {
                         prop_assert_eq!(found.is_some(), old.contains(&(hash, at)));
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn copies_stay_as_they_are_while_parts_become_more_and_fewer() {
+        let spread = |number: u32| number.wrapping_mul(0x9E37_79B1);
+        let (mut table, mut copies) = (Table::default(), Vec::new());
+        let all: Vec<u32> = (0..3_000).collect();
+        for number in &all {
+            table.insert(spread(*number), *number);
+            if number % 500 == 0 {
+                copies.push((table.clone(), 0..number + 1));
+            }
+        }
+        let most = table.bits;
+        for number in &all {
+            if number % 500 == 0 {
+                copies.push((table.clone(), *number..3_000));
+            }
+            table.remove(spread(*number), *number);
+        }
+        assert!(most > 2 && table.bits == 0, "there were resizes both ways");
+        for (copy, there) in &copies {
+            assert_eq!(copy.len, there.len());
+            for number in &all {
+                let found = copy.find(spread(*number), |found| (found == *number).then_some(()));
+                assert_eq!(found.is_some(), there.contains(number), "{number} in {there:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Views and objects that are lent, not shared: no reference is counted, and nothing locked, to get one.
+//! Views and objects that are lent, not shared: no reference is counted, and no lock waited for, to get one.
 //!
 //! For those who read everything all the time: to count references costs more than to read, where the objects are too
 //! many for the processor's caches.

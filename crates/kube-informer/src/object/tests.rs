@@ -188,6 +188,24 @@ fn whoever_only_looks_sees_the_same_view_whatever_is_kept() {
 }
 
 #[test]
+fn what_is_looked_at_again_and_again_is_pinned_and_decoded_once() {
+    for borrowed in [false, true] {
+        let mut intake = intake(Encoding::Json, Rules::default());
+        let object = intake.object(&document("web", "7", &[("k", "v")])).unwrap();
+        let typed: Object<ConfigMap> = object.cast();
+        let look = || if borrowed { Borrowed::new(&object).look() } else { typed.look() };
+        let is_pinned = || object.inner.slot.pinned::<ConfigMap>().is_some();
+        assert_eq!(look().unwrap().data.as_ref().unwrap().len(), 1);
+        assert!(!is_pinned());
+        for _ in 0..100 {
+            assert_eq!(look().unwrap().data.as_ref().unwrap().len(), 1);
+        }
+        assert!(is_pinned());
+        assert_eq!(object.inner.shared.views.stats().decodes, 1);
+    }
+}
+
+#[test]
 fn an_object_that_does_not_fit_a_type_is_an_object_all_the_same() {
     #[derive(Debug, Deserialize)]
     struct Wrong {

@@ -9,12 +9,12 @@
 //!   is decoded for the first time is kept for a moment; for one that is decoded again, those go that were not read since they
 //!   were last looked at, oldest first. A view heavier than the whole budget is handed out and not kept. One that had to go
 //!   while it was held is shared as long as it is held, and not kept again. One that is looked at again and again is pinned: it
-//!   does not go before its version of the object does. What is pinned counts as kept, and is never more than half of the
-//!   budget; where that is full, the others that are looked at are kept as all are. A view that is heavier than what is not
-//!   pinned is not kept.
-//! - [`ViewBudget::All`] keeps a view as long as its version of the object is kept.
+//!   does not go before its slot does, also when nobody looks at it any more. What is pinned counts as kept, and is never more
+//!   than half of the budget; where that is full, the others that are looked at are kept as all are. A view that is heavier than
+//!   what is not pinned is not kept.
+//! - [`ViewBudget::All`] keeps a view as long as its slot.
 //!
-//! A dropped [`Slot`] (its version of the object is gone) lets go of its views at once. What holders have stays
+//! A dropped [`Slot`] (its version of the object is gone, or was packed anew) lets go of its views at once. What holders have stays
 //! theirs. A view that nobody has any more may leave its outermost allocation behind for a while: there are never more
 //! of those than views that are held, or a small constant.
 //!
@@ -42,9 +42,10 @@ pub enum ViewBudget {
     /// Recently read ones, up to about so many bytes. The default is 16 MiB: some thousand objects of a usual size, no
     /// matter how many there are. Where there is no room, one that is decoded for the first time is kept for a moment, and stays
     /// when it is decoded again: what is read once drives nothing out. Those that are [looked](crate::object::Object::look) at
-    /// again and again stay as long as their versions of the objects do, up to half of the bytes: they are the cheapest to read.
+    /// again and again stay until their objects change or are packed anew, up to half of the bytes: they are the cheapest to
+    /// read. The other half goes to what is read now; a view that does not fit into it may not be kept.
     Recent(usize),
-    /// All that were ever read, as long as their objects are kept. For those who read everything all the time.
+    /// All that were ever read, until their objects change or are packed anew. For those who read everything all the time.
     All,
 }
 

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Sink};
-use crate::object::Object;
+use crate::object::{Object, WeakObject};
 
 /// So many objects take some milliseconds.
 const AT_ONCE: usize = 256;
@@ -30,8 +30,8 @@ const BESIDE: usize = 512;
 /// What is to be looked at.
 #[derive(Default)]
 pub(super) struct Upkeep {
-    /// What came last, as it came.
-    fresh: VecDeque<Object>,
+    /// What came last, as it came, and its bytes. What was followed by another version is not kept for this.
+    fresh: VecDeque<(WeakObject, usize)>,
     fresh_bytes: usize,
     left: std::vec::IntoIter<Object>,
     /// The numbers of the dictionaries that everything else was made with.
@@ -56,8 +56,9 @@ impl Upkeep {
 
     /// An object came, and is kept as it came.
     pub(super) fn came(&mut self, object: &Object) {
-        self.fresh_bytes += object.size().0 + BESIDE;
-        self.fresh.push_back(object.clone());
+        let bytes = object.size().0 + BESIDE;
+        self.fresh_bytes += bytes;
+        self.fresh.push_back((object.downgrade(), bytes));
     }
 
     /// Everything was listed: these objects, some of them before the dictionary that there is now.
@@ -110,15 +111,33 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             return lasting;
         }
         while *fresh_bytes > FRESH / 2
-            && let Some(object) = fresh.pop_front()
+            && let Some((object, bytes)) = fresh.pop_front()
         {
-            *fresh_bytes = fresh_bytes.saturating_sub(object.size().0 + BESIDE);
-            if self.sink.current(object.key()).is_some_and(|now| now.is_same(&object)) {
-                lasting.push(object);
-            }
+            *fresh_bytes = fresh_bytes.saturating_sub(bytes);
+            let lasts =
+                |object: &Object| self.sink.current(object.key()).is_some_and(|now| now.is_same(object));
+            lasting.extend(object.upgrade().filter(lasts));
         }
         // Those without kin stay in their order: what came one after the other may become kin.
         lasting.sort_by_key(Object::kinship);
         lasting.iter().filter_map(|object| self.intakes.of(object.encoding()).pack(object)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::{Codec, Encoding, Rules};
+    use crate::object::Intake;
+
+    #[test]
+    fn what_came_is_not_kept_for_being_packed_later() {
+        let codec = Codec::new(Encoding::Json, "v1", "ConfigMap", Rules::default()).unwrap();
+        let object = Intake::new(codec).object(br#"{"metadata":{"name":"a"}}"#).unwrap();
+        let mut upkeep = Upkeep::default();
+        upkeep.came(&object);
+        assert!(upkeep.fresh[0].0.upgrade().is_some_and(|fresh| fresh.is_same(&object)));
+        drop(object);
+        assert!(upkeep.fresh[0].0.upgrade().is_none());
     }
 }

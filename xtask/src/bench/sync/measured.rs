@@ -62,8 +62,8 @@ impl Measured {
 
     /// What an update takes with ten handlers in relation to one, in the same process.
     pub(super) fn ten_handlers(&self) -> Option<f64> {
-        let ten = self.median(Contestant::OursTenHandlers, What::UpdateMetadata)?;
-        Some(ten / self.median(Contestant::OursTenHandlers, What::UpdateOneHandler)?)
+        let of = |what| (Contestant::OursTenHandlers, what);
+        self.rounds.ratio(&of(What::UpdateMetadata), &of(What::UpdateOneHandler))
     }
 
     /// The bytes that are kept per object: what the process has more than an idle one.

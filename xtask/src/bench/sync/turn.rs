@@ -61,10 +61,13 @@ impl Turn<'_> {
             values.push((What::UpdateMetadata, self.follow(&mut running, updates).await?));
         }
         if task == Task::FollowByHandlers {
-            for _ in 0..SLICES {
-                for (handlers, what) in [(1, What::UpdateOneHandler), (10, What::UpdateMetadata)] {
+            let updates = (updates / SLICES).max(1);
+            // What is done after a list is over then.
+            self.follow(&mut running, updates).await?;
+            let (one, ten) = ((1, What::UpdateOneHandler), (10, What::UpdateMetadata));
+            for slice in 0..SLICES {
+                for (handlers, what) in if slice % 2 == 0 { [one, ten] } else { [ten, one] } {
                     running.told(&format!("handlers {handlers}")).await?;
-                    let updates = (updates / SLICES).max(1);
                     values.push((what, self.follow(&mut running, updates).await?));
                 }
             }

@@ -368,15 +368,21 @@ mod tests {
             changed in prop::option::of((any::<usize>(), any::<u8>())),
             cut in prop_oneof![4 => Just(0_usize), 1 => 1_usize..4],
         ) {
-            for (kind, value) in
-                [(Kind::String, text.clone()), (Kind::Quantity, quantity(&text)), (Kind::Time, time(seconds, nanos))]
-            {
+            for (kind, value) in [
+                (Kind::String, text.clone()),
+                (Kind::Bytes, text.clone()),
+                (Kind::Quantity, quantity(&text)),
+                (Kind::Time, time(seconds, nanos)),
+                // These have no short way.
+                (Kind::MicroTime, time(seconds, nanos)),
+                (Kind::Raw, quantity(&text)),
+            ] {
                 let mut pair = Vec::new();
                 put_bytes(&mut pair, 1, &key);
                 put_bytes(&mut pair, 2, &value);
                 let pair = nearly(pair, changed, cut);
                 prop_assert_eq!(format!("{:?}", map_entry(kind, &pair, 3)), format!("{:?}", any_map_entry(kind, &pair, 3)));
-                if kind != Kind::String {
+                if !matches!(kind, Kind::String | Kind::Bytes) {
                     let value = nearly(value, changed, cut);
                     prop_assert_eq!(format!("{:?}", special(kind, &value, 3)), format!("{:?}", any_special(kind, &value, 3)));
                 }

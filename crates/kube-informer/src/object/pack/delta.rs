@@ -181,7 +181,8 @@ fn resume(
 }
 
 /// Where the two are the same again, place by place, for a word's length. Words are compared: where they are the same for so
-/// long, that is at the end of one word and the beginning of the next, or in one word from end to end.
+/// long, that is at the end of one word and the beginning of the next, or in one word from end to end. A last word that is not
+/// whole is not looked at.
 fn beside(object: &[u8], base: &[u8]) -> Option<usize> {
     let (object, base) = (object.chunks_exact(SAME), base.chunks_exact(SAME));
     // The bytes at the end of the last word that are the same.
@@ -309,7 +310,7 @@ fn take_number(bytes: &mut &[u8]) -> Result<usize, Damaged> {
 mod tests {
     use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
-    use super::{Damaged, Index, decode, encode};
+    use super::{Damaged, Index, NEAR, SAME, beside, decode, encode};
 
     fn delta(base: &[u8], object: &[u8], limit: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
@@ -417,6 +418,22 @@ mod tests {
             }
             let delta = delta(&base, &object, 10_000).unwrap();
             assert_eq!(applied(&base, &delta, object.len()).unwrap(), object);
+        }
+
+        #[test]
+        fn words_tell_where_two_are_the_same_again_as_bytes_do(
+            object in prop::collection::vec(0_u8..2, 0..15),
+            base in prop::collection::vec(0_u8..2, 0..15),
+        ) {
+            // Few different bytes, each eight times over and moved: long runs begin and end anywhere.
+            let long = |bytes: &[u8]| -> Vec<u8> {
+                bytes.iter().enumerate().flat_map(|(at, byte)| vec![*byte; 3 + at % 7]).collect()
+            };
+            let (object, base) = (long(&object), long(&base));
+            let words = object.len().min(base.len()).min(NEAR) / SAME * SAME;
+            let is_same = |at: &usize| object[*at..at + SAME] == base[*at..at + SAME];
+            let first = (0..(words + 1).saturating_sub(SAME)).find(is_same);
+            assert_eq!(beside(&object, &base), first);
         }
 
         #[test]

@@ -97,18 +97,19 @@ impl<T> Clone for Held<T> {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     /// Spread by thread, so that readers do not meet here.
-    hits: [Padded; 16],
+    hits: [Padded<AtomicU64>; 16],
     decodes: AtomicU64,
     /// Grows only under the ring's lock (or without limit); may shrink at any time.
     kept_bytes: AtomicUsize,
     kept_views: AtomicUsize,
     /// What those weigh of the kept ones that do not go before their slots. Grows and shrinks likewise.
-    pinned_bytes: AtomicUsize,
+    /// Asked by those who look at what could be pinned: apart from what is written with each decode.
+    pinned_bytes: Padded<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Padded(AtomicU64);
+struct Padded<T>(T);
 
 thread_local! {
     /// Where this thread counts.
@@ -149,9 +150,11 @@ impl Slot {
         self.places().find(|place| place.kind == kind)
     }
 
-    /// Looks at the first view's place, if there is one.
+    /// Looks at the first view's place, if there is one, and at its cell, where the view is in that.
     pub(crate) fn touch(&self) -> bool {
-        self.first.get().is_some_and(|place| place.pinned.get().is_some())
+        let Some(place) = self.first.get() else { return false };
+        let is_used = || place.cell.get().is_some_and(|cell| cell.used.load(Ordering::Relaxed));
+        place.pinned.get().is_some() || is_used()
     }
 
     /// The place of views of this type.
@@ -231,7 +234,7 @@ impl Place {
         });
         if is_new {
             self.counters.keeps(weight);
-            self.counters.pinned_bytes.fetch_add(weight, Ordering::Relaxed);
+            self.counters.pinned_bytes.0.fetch_add(weight, Ordering::Relaxed);
         }
         Arc::clone(&there.view).downcast().unwrap_or(view)
     }
@@ -243,7 +246,7 @@ impl Place {
         let Some(kept) = cell.kept.load_full().filter(|kept| kept.weight <= room) else { return };
         // First here, then no longer there: whoever looks finds it.
         if self.pinned.set(Kept { view: Arc::clone(&kept.view), weight: kept.weight }).is_ok() {
-            self.counters.pinned_bytes.fetch_add(kept.weight, Ordering::Relaxed);
+            self.counters.pinned_bytes.0.fetch_add(kept.weight, Ordering::Relaxed);
             let _lent = cell.lock();
             cell.kept.store(None);
         }
@@ -254,7 +257,7 @@ impl Place {
         if let Some(pinned) = self.pinned.get() {
             // In this order: what is no longer pinned is no longer kept, for whoever reads both.
             self.counters.keeps_no_longer(pinned.weight);
-            self.counters.pinned_bytes.fetch_sub(pinned.weight, Ordering::Release);
+            self.counters.pinned_bytes.0.fetch_sub(pinned.weight, Ordering::Release);
         }
         if let Some(cell) = self.cell.get() {
             cell.release();
@@ -407,7 +410,7 @@ impl Counters {
     }
 
     pub(super) fn pinned_bytes(&self) -> usize {
-        self.pinned_bytes.load(Ordering::Acquire)
+        self.pinned_bytes.0.load(Ordering::Acquire)
     }
 
     fn keeps(&self, weight: usize) {
