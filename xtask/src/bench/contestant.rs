@@ -18,7 +18,7 @@ pub(super) enum Contestant {
     Ours,
     /// The same with one handler and with ten, by turns.
     OursTenHandlers,
-    /// The same with a closure for a handler, which may block, and has a thread for that.
+    /// The same with closures, which may block, and have threads for that.
     OursClosures,
     /// The same with one handler, and all views kept.
     OursAllViews,
@@ -47,9 +47,7 @@ pub(super) enum Task {
     Idle,
     /// To sync custom resources.
     SyncCustomResources,
-    /// To follow updates, reading metadata.
-    Follow,
-    /// The same with one handler and with ten, by turns.
+    /// To follow updates, reading metadata, with one handler and with ten, by turns.
     FollowByHandlers,
     /// To be read.
     BeRead,
@@ -92,7 +90,7 @@ impl Contestant {
             Self::KubeRuntime => "kube-runtime, typed",
             Self::Ours => "kube-informer",
             Self::OursTenHandlers => "kube-informer, ten handlers",
-            Self::OursClosures => "kube-informer, a closure, which may block",
+            Self::OursClosures => "kube-informer, ten closures, which may block",
             Self::OursAllViews => "kube-informer, all views kept",
             Self::Bytes => "what is sent, read and dropped",
             Self::ClientGoDynamic => "client-go, dynamic",
@@ -116,8 +114,7 @@ impl Contestant {
     pub(super) fn task(self) -> Task {
         match self {
             Self::ClientGo | Self::KubeRuntime | Self::Ours => Task::Everything,
-            Self::OursTenHandlers => Task::FollowByHandlers,
-            Self::OursClosures => Task::Follow,
+            Self::OursTenHandlers | Self::OursClosures => Task::FollowByHandlers,
             Self::Bytes => Task::Read,
             Self::OursAllViews | Self::OursDynamicReads => Task::BeRead,
             Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic | Self::BytesDynamic => {

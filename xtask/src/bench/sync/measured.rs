@@ -61,8 +61,8 @@ impl Measured {
     }
 
     /// What an update takes with ten handlers in relation to one, in the same process.
-    pub(super) fn ten_handlers(&self) -> Option<f64> {
-        let of = |what| (Contestant::OursTenHandlers, what);
+    pub(super) fn ten_handlers(&self, one: Contestant) -> Option<f64> {
+        let of = |what| (one, what);
         self.rounds.ratio(&of(What::UpdateMetadata), &of(What::UpdateOneHandler))
     }
 

@@ -57,7 +57,7 @@ impl Turn<'_> {
             values.push((What::SyncPeak, synced.peak));
         }
         let updates = self.load.updates;
-        if matches!(task, Task::Follow | Task::Read | Task::Everything) {
+        if matches!(task, Task::Read | Task::Everything) {
             values.push((What::UpdateMetadata, self.follow(&mut running, updates).await?));
         }
         if task == Task::FollowByHandlers {
