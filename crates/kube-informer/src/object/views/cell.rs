@@ -150,11 +150,13 @@ impl Slot {
         self.places().find(|place| place.kind == kind)
     }
 
-    /// Looks at the first view's place, if there is one, and at its cell, where the view is in that.
-    pub(crate) fn touch(&self) -> bool {
-        let Some(place) = self.first.get() else { return false };
-        let is_used = || place.cell.get().is_some_and(|cell| cell.used.load(Ordering::Relaxed));
-        place.pinned.get().is_some() || is_used()
+    /// Looks at the first view, if there is one: at the view itself, where it is pinned, and else at its cell.
+    pub(crate) fn touch(&self) -> Option<usize> {
+        let place = self.first.get()?;
+        match place.pinned.get() {
+            Some(pinned) => Some(Arc::strong_count(&pinned.view)),
+            None => place.cell.get().map(|cell| usize::from(cell.used.load(Ordering::Relaxed))),
+        }
     }
 
     /// The place of views of this type.
