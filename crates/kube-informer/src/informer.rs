@@ -43,6 +43,8 @@ mod inbox;
 mod mailbox;
 mod pending;
 mod registration;
+mod relay;
+mod seat;
 mod spanned;
 mod turns;
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::turns::{SLOW, Turns};
+use super::turns::{Mean, SLOW, Turns};
 
 /// How long is long.
 #[derive(Debug, Clone, Copy)]
@@ -148,8 +148,10 @@ pub(super) enum Step {
 
 struct Caller {
     shared: Arc<Shared>,
-    /// Its turns with a thread; their mean is that of calls.
+    /// Its turns with a thread.
     turns: Turns,
+    /// How long calls take.
+    calls: Mean,
     /// Taken at its end.
     work: Mutex<Option<Box<dyn Work>>>,
 }
@@ -173,7 +175,7 @@ impl Callers {
         let shared = Arc::clone(&self.shared);
         let work = Mutex::new(Some(Box::new(work) as Box<dyn Work>));
         self.shared.lock().callers += 1;
-        Arc::new(Caller { shared, turns: Turns::default(), work }).wake();
+        Arc::new(Caller { shared, turns: Turns::default(), calls: Mean::default(), work }).wake();
     }
 }
 
@@ -191,7 +193,7 @@ impl Wake for Caller {
 
 impl Caller {
     fn is_slow(&self) -> bool {
-        self.turns.mean() > self.shared.limits.slow
+        self.calls.get() > self.shared.limits.slow
     }
 
     /// Calls the closure until there is nothing to call it with, or others are to have their turn; or until it is slow, and
@@ -207,7 +209,7 @@ impl Caller {
             let step = catch_unwind(AssertUnwindSafe(|| work.step(&mut context))).unwrap_or(Step::Ended);
             match step {
                 Step::Called(time) => {
-                    self.turns.took(time);
+                    self.calls.add(time);
                     busy += time;
                     if busy >= self.shared.limits.slice || quick && self.is_slow() {
                         drop(slot);
@@ -340,11 +342,11 @@ impl Shared {
 }
 
 thread_local! {
-    /// Whose closure this thread is in a call of.
+    /// Whose closure, or asynchronous handler, this thread is in a call of.
     static CALLING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Calls, and lets [`is_called_here`] know that it is the closure with this address.
+/// Calls, and lets [`is_called_here`] know that it is the one with this address.
 pub(super) fn calling<R>(whose: usize, call: impl FnOnce() -> R) -> R {
     let before = CALLING.replace(whose);
     let result = call();
@@ -352,7 +354,7 @@ pub(super) fn calling<R>(whose: usize, call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether this thread is in a call of the closure with this address.
+/// Whether this thread is in a call of the one with this address.
 pub(super) fn is_called_here(whose: usize) -> bool {
     CALLING.get() == whose
 }

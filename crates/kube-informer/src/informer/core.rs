@@ -78,7 +78,7 @@ impl Core {
         let board = Board::new(targets.map(|(namespace, target)| {
             (namespace, format!("WATCH {}", target.resource.path(target.namespace.as_deref())))
         }));
-        let hub = Arc::new(Hub::new(cache));
+        let hub = Arc::new(Hub::new(cache, callers.runtime().clone()));
         let pump = Pump::new(writer, receiver);
         Arc::new(Self {
             name,

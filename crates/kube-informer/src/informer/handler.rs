@@ -24,6 +24,9 @@ use crate::object::Object;
 /// give a closure to [`Informer::on`](super::Informer::on). A handler that panics is told the next event as if nothing
 /// had happened; the panic is logged and counted.
 ///
+/// Handlers of an informer that take microseconds are called in one task, one after the other. So a handler is not always
+/// in the same task: [`tokio::task::id`] says nothing about it.
+///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
 /// use kube_informer::informer::Handler;
@@ -119,6 +122,7 @@ fn note(mailbox: &Mailbox, begun: Instant, panic: Option<Box<dyn std::any::Any +
     counters.handled.fetch_add(1, Ordering::Relaxed);
     counters.busy.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     counters.durations.add(took);
+    mailbox.calls.add(took);
     if let Some(panic) = panic {
         counters.panics.fetch_add(1, Ordering::Relaxed);
         let text = panic.downcast_ref::<&str>().copied();

@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::mailbox::{Batch, Delivery, Mailbox};
+use super::relay::Relay;
+use super::seat::Seat;
 use crate::cache::{Cache, Change, Snapshot, Writer};
 
 /// See the module.
@@ -21,6 +24,8 @@ pub(super) struct Hub {
     /// Whoever has it changes the state, or takes it together with a place in what is told.
     turn: Mutex<()>,
     mailboxes: RwLock<Mailboxes>,
+    /// Asynchronous handlers that are called one behind the other.
+    relay: Relay,
     synced: AtomicBool,
     /// Counts the turns.
     turns: watch::Sender<u64>,
@@ -43,27 +48,44 @@ pub(super) struct Told {
 
 /// Those who are to be woken: at its end, where the hub holds no lock. A waker may be a stranger's, and do whatever it likes, such
 /// as to poll or to drop what it wakes. Nothing more is applied until it returns.
-#[derive(Default)]
-struct Woken(Vec<Waker>);
+struct Woken<'a> {
+    at_once: Vec<Waker>,
+    in_line: Vec<Arc<Seat>>,
+    relay: &'a Relay,
+}
 
-impl Drop for Woken {
+impl Woken<'_> {
+    fn add(&mut self, mailbox: &Mailbox, waker: Option<Waker>) {
+        let Some(waker) = waker else { return };
+        match mailbox.seat() {
+            // The waker is that of the seat.
+            Some(seat) => self.in_line.push(seat),
+            None => self.at_once.push(waker),
+        }
+    }
+}
+
+impl Drop for Woken<'_> {
     fn drop(&mut self) {
-        for waker in self.0.drain(..) {
+        for waker in self.at_once.drain(..) {
             // One that panics must not keep the others from being woken: nobody else does.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                 std::mem::forget(panic);
                 tracing::error!("the waker of a stream panicked");
             }
         }
+        // After those that take long: a runtime keeps what becomes ready last for the thread that it runs on.
+        self.relay.wake(std::mem::take(&mut self.in_line));
     }
 }
 
 impl Hub {
-    pub(super) fn new(cache: Cache) -> Self {
+    pub(super) fn new(cache: Cache, runtime: Handle) -> Self {
         Self {
             cache,
             turn: Mutex::default(),
             mailboxes: RwLock::default(),
+            relay: Relay::new(runtime),
             synced: AtomicBool::new(false),
             turns: watch::Sender::new(0),
         }
@@ -71,18 +93,18 @@ impl Hub {
 
     /// Applies changes, publishes the new state, tells everyone.
     pub(super) fn apply(&self, writer: &mut Writer, changes: Vec<Change>, initial: bool) -> Told {
-        let mut woken = Woken::default();
+        let mut woken = self.woken();
         let turn = self.turn();
         let changes = writer.apply(changes);
         let told = Told::of(&changes);
         if !changes.is_empty() {
             let batch = Arc::new(Batch::new(changes, initial));
-            self.each(|mailbox| woken.0.extend(mailbox.push(&batch)));
+            self.each(|mailbox| woken.add(mailbox, mailbox.push(&batch)));
         }
         if !self.is_synced() && self.cache.snapshot().is_synced() {
             self.synced.store(true, Ordering::Release);
             // Those whose last object of the beginning came earlier.
-            self.each(|mailbox| woken.0.extend(mailbox.waiting()));
+            self.each(|mailbox| woken.add(mailbox, mailbox.waiting()));
         }
         drop(turn);
         drop(woken);
@@ -131,17 +153,28 @@ impl Hub {
 
     /// Ends all that there are, and those to come.
     pub(super) fn close(&self) {
-        let mut woken = Woken::default();
+        let mut woken = self.woken();
         let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
         mailboxes.closed = true;
-        woken.0.extend(mailboxes.all.iter().filter_map(|mailbox| mailbox.close()));
+        woken.at_once.extend(mailboxes.all.iter().filter_map(|mailbox| mailbox.close()));
         drop(mailboxes);
         drop(woken);
+        self.relay.close();
     }
 
     /// Those that there are.
     pub(super) fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
         self.mailboxes.read().unwrap_or_else(PoisonError::into_inner).all.clone()
+    }
+
+    /// Whether a thread watches those who are called one behind the other.
+    #[cfg(test)]
+    pub(super) fn is_watched(&self) -> bool {
+        self.relay.is_watched()
+    }
+
+    fn woken(&self) -> Woken<'_> {
+        Woken { at_once: Vec::new(), in_line: Vec::new(), relay: &self.relay }
     }
 
     fn each(&self, act: impl FnMut(&Arc<Mailbox>)) {

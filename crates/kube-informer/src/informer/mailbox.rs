@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 
 use tokio::sync::watch;
@@ -16,7 +16,9 @@ use tokio::time::Instant;
 use super::callers;
 use super::event::Event;
 use super::pending::Pending;
+use super::seat::Seat;
 use super::stats::DurationCounters;
+use super::turns::{Mean, SLOW};
 use crate::cache::Applied;
 use crate::sabotage::{self, Sabotage};
 
@@ -68,6 +70,10 @@ pub(super) struct Mailbox {
     pub(super) counters: Counters,
     /// Objects of the beginning that are still to be told.
     pub(super) beginning: AtomicUsize,
+    /// How long calls take.
+    pub(super) calls: Mean,
+    /// Of an asynchronous handler: where it is called.
+    seat: OnceLock<Weak<Seat>>,
 }
 
 /// What became of a registration's events.
@@ -138,15 +144,29 @@ impl Mailbox {
             synced: watch::Sender::new(false),
             counters: Counters::default(),
             beginning: AtomicUsize::new(0),
+            calls: Mean::default(),
+            seat: OnceLock::new(),
         }
     }
 
-    /// Calls the closure.
+    /// Whoever waits here waits in this seat.
+    pub(super) fn sit(&self, seat: &Arc<Seat>) {
+        // There is one handler to a mailbox.
+        let _ = self.seat.set(Arc::downgrade(seat));
+    }
+
+    /// Where the one that waits can be called behind others. Nobody waits for one that takes long, so it has no such place.
+    pub(super) fn seat(&self) -> Option<Arc<Seat>> {
+        let seat = self.seat.get().filter(|_| self.calls.get() <= SLOW);
+        seat.and_then(Weak::upgrade)
+    }
+
+    /// Calls the closure, or goes on with the call of an asynchronous handler.
     pub(super) fn calling<R>(&self, call: impl FnOnce() -> R) -> R {
         callers::calling(self.address(), call)
     }
 
-    /// Whether the thread that calls is in a call of the closure.
+    /// Whether the thread that calls is in a call of the closure or the asynchronous handler.
     pub(super) fn is_here(&self) -> bool {
         callers::is_called_here(self.address())
     }

@@ -20,6 +20,7 @@ use super::hub::Hub;
 use super::inbox::Inbox;
 use super::mailbox::{Delivery, Mailbox};
 use super::running::{Running, until_closed};
+use super::seat;
 use super::spanned;
 use super::stats::Durations;
 use super::wait::moment;
@@ -144,18 +145,21 @@ impl<K: Send + 'static> Subscription<K> {
         Registration::keep(Running { mailbox, done, task: None }, &informer)
     }
 
-    /// Calls the methods of a handler, in a task of the runtime. Where nothing blocks, this is the cheaper way: no thread of its
-    /// own is woken for what comes.
+    /// Calls the methods of a handler, in tasks of the runtime. Where nothing blocks, this is the cheaper way: no thread of its
+    /// own is woken for what comes, and handlers that take microseconds are called one after the other, in one task.
     pub fn handler(self, handler: impl Handler<K>) -> Registration {
         let (inbox, informer) = self.open();
         let mailbox = Arc::clone(inbox.mailbox());
         let (running, done) = watch::channel(());
+        let core = informer.core();
+        // Whoever waits for its end waits until both are gone: what is called, wherever that is, and its task.
+        let called = running.clone();
         let run = async move {
             handler::run_handler(inbox, handler).await;
-            drop(running);
+            drop(called);
         };
-        let core = informer.core();
-        let task = core.runtime().spawn(run.instrument(core.span(None)));
+        let keeper = seat::take(&mailbox, run.instrument(core.span(None)), running);
+        let task = core.runtime().spawn(keeper);
         Registration::keep(Running { mailbox, done, task: Some(task.abort_handle()) }, &informer)
     }
 

@@ -23,13 +23,13 @@ pub(super) struct Task {
     done: watch::Receiver<()>,
 }
 
-/// A handler, in a task or a thread.
+/// A handler, in tasks or threads.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     pub(super) mailbox: Arc<Mailbox>,
     /// Closed when nothing runs any more.
     pub(super) done: watch::Receiver<()>,
-    /// Tasks can be ended wherever they wait; threads cannot.
+    /// An asynchronous handler goes with its task, and can be ended wherever it waits; a closure cannot.
     pub(super) task: Option<AbortHandle>,
 }
 
@@ -65,8 +65,8 @@ impl Running {
         if self.has_ended() {
             return true;
         }
-        let own_task = self.task.as_ref().is_some_and(|task| tokio::task::try_id() == Some(task.id()));
-        if own_task || self.mailbox.is_here() {
+        // Not by its task: another one may be calling it.
+        if self.mailbox.is_here() {
             return false;
         }
         let mut done = self.done.clone();

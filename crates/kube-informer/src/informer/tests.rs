@@ -14,6 +14,7 @@ use crate::reflector::{Delta, Sink};
 mod delivery;
 pub(crate) mod hand;
 mod health;
+mod line;
 mod strangers;
 
 const SOON: Duration = Duration::from_secs(20);

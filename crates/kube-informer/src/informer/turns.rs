@@ -1,4 +1,4 @@
-//! Whose turn it is: the state of something that is driven by whoever comes, and how long its turns take.
+//! Whose turn it is: the state of something that is driven by whoever comes; and how long its calls take.
 //!
 //! However many wake it, it is among those that are ready at most once; it is never with two at once; and if it is woken
 //! during a turn, another turn follows.
@@ -13,8 +13,13 @@ use crate::sync::AtomicU8;
 pub(super) struct Turns {
     /// One of those below.
     state: AtomicU8,
-    /// The mean duration, in nanoseconds.
-    mean: AtomicU64,
+}
+
+/// How long something takes, as a mean in which the last times count most.
+#[derive(Debug, Default)]
+pub(super) struct Mean {
+    /// In nanoseconds.
+    nanos: AtomicU64,
 }
 
 // ## WAITS => READY
@@ -50,6 +55,11 @@ impl Turns {
         self.state.swap(CALLED, Ordering::AcqRel);
     }
 
+    /// Takes it from among those that are ready, where more than one may come for it; whether it is with the one that calls now.
+    pub(super) fn claim(&self) -> bool {
+        self.state.compare_exchange(READY, CALLED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
     /// There is nothing left to do. Where that is not true any more, the turn goes on.
     pub(super) fn rest(&self) -> bool {
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
@@ -64,16 +74,17 @@ impl Turns {
     pub(super) fn again(&self) {
         self.state.swap(READY, Ordering::AcqRel);
     }
+}
 
-    /// Notes how long something took.
-    pub(super) fn took(&self, time: Duration) {
+impl Mean {
+    /// Notes how long it took.
+    pub(super) fn add(&self, time: Duration) {
         let (mean, time) =
-            (self.mean.load(Ordering::Relaxed), u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        self.mean.store(mean - mean / 8 + time / 8, Ordering::Relaxed);
+            (self.nanos.load(Ordering::Relaxed), u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.nanos.store(mean - mean / 8 + time / 8, Ordering::Relaxed);
     }
 
-    /// What was noted, as a mean.
-    pub(super) fn mean(&self) -> Duration {
-        Duration::from_nanos(self.mean.load(Ordering::Relaxed))
+    pub(super) fn get(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 }

@@ -52,6 +52,7 @@ impl World {
         let caller = Arc::new(Caller {
             shared: Arc::clone(&shared),
             turns: Turns::default(),
+            calls: Mean::default(),
             work: Mutex::new(Some(work)),
         });
         let (taken, over) = (std::sync::atomic::AtomicBool::new(false), AtomicBool::new(false));
