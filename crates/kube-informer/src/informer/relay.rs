@@ -5,10 +5,12 @@
 //! for it leads it: it polls each in its [seat](super::seat), and ends with the line. Their own tasks sleep on.
 //!
 //! - A single one is called by its own task, and so is one that has more to do than a task may do at a time.
-//! - The one that leads is nobody's own task. So one that blocks its thread, which it must not, takes no other with it: a line that
-//!   forms behind its back has a leader of its own, and those who stood behind it are called by their own tasks. That they are
-//!   stuck a thread sees, after 50 ms or a little more. It is there only while there are lines now and then, and ends with the
+//! - The one that leads is nobody's own task. So one that blocks its thread, which it must not, takes no other handler with it: a
+//!   line that forms behind its back has a leader of its own, and those who stood behind it are called by their own tasks. That they
+//!   are stuck a thread sees, after 50 ms or a little more. It is there only while there are lines now and then, and ends with the
 //!   relay.
+//!   Not so what the runtime keeps for its thread: a handler that has yielded in the middle of a call, or the task that was
+//!   woken last, waits until the thread is free.
 //! - Nothing is polled or woken with the lock held.
 //!
 //! A line that somebody stands in is led, or its leader waits for its turn in the runtime; a line that nobody stands in is not.
@@ -37,8 +39,13 @@ struct Limits {
     idle: u32,
 }
 
-const LIMITS: Limits =
-    Limits { slice: Duration::from_micros(200), turns: 32, stuck: Duration::from_millis(50), idle: 200 };
+const LIMITS: Limits = Limits {
+    slice: if cfg!(test) { Duration::from_millis(50) } else { Duration::from_micros(200) },
+    turns: 32,
+    // Unit tests run beside one another: what is late there is not stuck.
+    stuck: Duration::from_millis(if cfg!(test) { 500 } else { 50 }),
+    idle: 200,
+};
 
 /// The name of the thread.
 const NAME: &str = "informer-relay";
@@ -124,9 +131,13 @@ impl Shared {
         let mut line = self.lock();
         let is_led = !line.waiting.is_empty();
         let is_single = !is_led && seats.len() == 1;
-        if line.is_over || is_single || !self.is_watched(&mut line) {
+        let is_alone = line.is_over || is_single;
+        if is_alone || !self.is_watched(&mut line) {
             drop(line);
             call_tasks(seats);
+            if !is_alone {
+                tracing::debug!("no thread to watch handlers: each is woken by itself");
+            }
             return;
         }
         line.waiting.extend(seats);
@@ -142,11 +153,7 @@ impl Shared {
         if !line.is_watched {
             let shared = Arc::clone(self);
             let thread = std::thread::Builder::new().name(NAME.to_owned());
-            let began = thread.spawn(move || shared.watch());
-            if let Err(error) = &began {
-                tracing::warn!(%error, "no thread to watch handlers: each is woken by itself");
-            }
-            line.is_watched = began.is_ok();
+            line.is_watched = thread.spawn(move || shared.watch()).is_ok();
         }
         line.is_watched
     }
@@ -154,6 +161,7 @@ impl Shared {
     /// Calls the tasks of those in the line whenever it does not move.
     fn watch(&self) {
         let (mut seen, mut still) = (None, 0);
+        let _watching = Watching(self);
         let mut line = self.lock();
         while !line.is_over {
             still = if seen == Some(line.moves) { still + 1 } else { 0 };
@@ -161,8 +169,8 @@ impl Shared {
                 let stood = line.leave();
                 drop(line);
                 let waiting = stood.len();
-                tracing::debug!(waiting, "handlers do not get their turn: another one may block its thread");
                 call_tasks(stood);
+                tracing::debug!(waiting, "handlers do not get their turn: another one may block its thread");
                 line = self.lock();
                 still = 0;
             }
@@ -179,6 +187,17 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Line> {
         // Nothing is left half done where it is held.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nobody watches any more where it ends with a panic: a stranger's log may.
+struct Watching<'a>(&'a Shared);
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().is_watched = false;
+        }
     }
 }
 

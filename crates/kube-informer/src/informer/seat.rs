@@ -124,12 +124,13 @@ impl Seat {
     fn end(&self) {
         let future = self.future.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A stranger's handler is dropped with it.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(future))) {
+        let dropped = self.mailbox.calling(|| catch_unwind(AssertUnwindSafe(|| drop(future))));
+        self.has_ended.store(true, Ordering::Release);
+        self.task.wake();
+        if let Err(panic) = dropped {
             std::mem::forget(panic);
             tracing::error!(handler = %self.mailbox.name, "a handler panicked while it was dropped");
         }
-        self.has_ended.store(true, Ordering::Release);
-        self.task.wake();
     }
 
     /// Its task is gone, so it ends.
