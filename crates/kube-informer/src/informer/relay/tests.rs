@@ -203,6 +203,8 @@ async fn nobody_watches_where_there_are_no_lines_for_a_while_and_again_where_the
         let gone = async || (!relay.shared.lock().is_watched).then_some(());
         eventually("nobody watches", SOON, gone).await;
         // Whoever was not called in the line has been called by then.
-        tasks.iter_mut().for_each(|task| drop(task.poll()));
+        for task in &mut tasks {
+            let _ = task.poll();
+        }
     }
 }
