@@ -338,12 +338,12 @@ impl Watched {
     }
 }
 
-/// The name of threads that call closures.
-const CALLS: &str = "informer-calls";
+/// The names of threads that call closures, and of those that watch asynchronous handlers.
+const NAMES: [&str; 2] = ["informer-calls", "informer-relay"];
 
 /// Threads of handlers. Where they cannot be counted, none are.
 fn threads() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let names = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    names.filter(|name| name.trim_end() == CALLS).count()
+    names.filter(|name| NAMES.contains(&name.trim_end())).count()
 }
