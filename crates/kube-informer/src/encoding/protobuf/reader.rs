@@ -116,6 +116,31 @@ impl<'a> Reader<'a> {
         Some(Entry { number, value, start, end })
     }
 
+    /// The next tag, if it is one or two bytes, and where its content begins. Nothing is read.
+    #[inline(always)]
+    pub(super) fn peek_short(&self) -> Option<(u32, usize)> {
+        self.short(self.at)
+    }
+
+    /// Reads up to the end of content with a length of one or two bytes, which begins at a place. If there is none, nothing is
+    /// read, and it says so.
+    #[inline(always)]
+    pub(super) fn pass_bytes(&mut self, at: usize) -> bool {
+        let Some((length, content)) = self.short(at) else { return false };
+        let end = content + length as usize;
+        let is_there = end <= self.bytes.len();
+        self.at = if is_there { end } else { self.at };
+        is_there
+    }
+
+    /// The same of a number of one or two bytes.
+    #[inline(always)]
+    pub(super) fn pass_short(&mut self, at: usize) -> bool {
+        let Some((_, end)) = self.short(at) else { return false };
+        self.at = end;
+        true
+    }
+
     /// A number of one or two bytes at a place, and what comes after it.
     #[inline(always)]
     fn short(&self, at: usize) -> Option<(u32, usize)> {
