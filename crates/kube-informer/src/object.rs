@@ -88,11 +88,10 @@ struct Inner {
     version: Version,
     generation: i64,
     created: Moment,
-    deleted: Moment,
     labels: Arc<Labels>,
     owners: Arc<[OwnerRef]>,
-    /// Mostly nobody asks for them: then there is no list of them.
-    writers: Option<Box<Writers>>,
+    /// What few objects have.
+    rare: Option<Box<Rare>>,
     packed: Packed,
 }
 
@@ -109,14 +108,22 @@ pub struct WriterRef {
     pub time: Option<Timestamp>,
 }
 
-/// Behind one pointer that may be none.
+/// Behind one pointer, which is none for most.
 #[derive(Clone)]
-struct Writers(Box<[WriterRef]>);
+struct Rare {
+    /// When its deletion was asked for.
+    deleted: Moment,
+    /// Who wrote it, where that was asked for.
+    writers: Box<[WriterRef]>,
+}
 
-impl Writers {
-    fn of(writers: &[Writer<'_>]) -> Option<Box<Self>> {
-        let some = (!writers.is_empty()).then(|| writers.iter().map(Into::into).collect());
-        some.map(|writers| Box::new(Self(writers)))
+impl Rare {
+    fn of(metadata: &Metadata<'_>) -> Option<Box<Self>> {
+        let is_rare = metadata.deleted.is_some() || !metadata.writers.is_empty();
+        is_rare.then(|| {
+            let writers = metadata.writers.iter().map(Into::into).collect();
+            Box::new(Self { deleted: metadata.deleted.into(), writers })
+        })
     }
 }
 
@@ -181,7 +188,7 @@ impl<K> Object<K> {
     /// When its deletion was asked for; `None` while it is to stay.
     #[must_use]
     pub fn deletion(&self) -> Option<Timestamp> {
-        self.inner.deleted.get()
+        self.inner.rare.as_ref()?.deleted.get()
     }
 
     /// The labels.
@@ -205,7 +212,7 @@ impl<K> Object<K> {
     /// Who wrote it and when. Only where that was [asked for](crate::encoding::ManagedFields::Writers).
     #[must_use]
     pub fn writers(&self) -> &[WriterRef] {
-        self.inner.writers.as_ref().map_or(&[], |writers| &writers.0)
+        self.inner.rare.as_ref().map_or(&[], |rare| &rare.writers)
     }
 
     /// The API version: `v1`, `apps/v1`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::intern::Interners;
 use super::pack::{Packed, Packer};
 use super::views::Views;
-use super::{Inner, KeyRef, Object, Packing, Shared, ViewBudget, Writers};
+use super::{Inner, KeyRef, Object, Packing, Rare, Shared, ViewBudget};
 use crate::encoding::{Codec, DecodeError};
 
 /// Makes the objects of one resource. There is one per resource, owned by the one who writes the cache.
@@ -174,10 +174,9 @@ impl Intake {
             version: metadata.resource_version.as_ref().into(),
             generation: metadata.generation,
             created: metadata.created.into(),
-            deleted: metadata.deleted.into(),
             labels: self.interners.labels(&metadata.labels),
             owners: self.interners.owners(&metadata.owners),
-            writers: Writers::of(&metadata.writers),
+            rare: Rare::of(&metadata),
             packed,
             shared: Arc::clone(&self.shared),
             slot: Default::default(),
@@ -234,7 +233,7 @@ impl<K> Object<K> {
             version: inner.version.clone(),
             labels: Arc::clone(&inner.labels),
             owners: Arc::clone(&inner.owners),
-            writers: inner.writers.clone(),
+            rare: inner.rare.clone(),
             shared: Arc::clone(&inner.shared),
             packed,
             slot: Default::default(),

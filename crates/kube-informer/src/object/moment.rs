@@ -1,4 +1,4 @@
-//! A time that an object has, or has not, in eight bytes: every cached object has two.
+//! A time that an object has, or has not, in eight bytes: every cached object has one.
 
 use jiff::Timestamp;
 

@@ -89,7 +89,7 @@ impl Views {
         let place = slot.find::<T>()?;
         let held = place.held::<T>()?;
         if place.is_looked_at_often() && held.weight() <= self.room_to_pin() {
-            self.promote(place);
+            self.promote(slot, place);
         }
         Some(held)
     }
@@ -104,13 +104,14 @@ impl Views {
 
     /// Pins a view that is kept. If someone has the lock, it is left to the next who looks.
     #[cold]
-    fn promote(&self, place: &Place) {
+    fn promote(&self, slot: &Slot, place: &Place) {
         let _ring = match self.ring.try_lock() {
             Ok(ring) => ring,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
         place.promote(self.room_to_pin());
+        slot.bring_near(place);
     }
 
     /// The view of the object that the slot belongs to; decoded if need be. All calls with one slot must be with the
@@ -135,7 +136,11 @@ impl Views {
         self.counters.decoded();
 
         let limit = match self.budget {
-            ViewBudget::All => return Ok(place.pin(view, weight)),
+            ViewBudget::All => {
+                let view = place.pin(view, weight);
+                slot.bring_near(place);
+                return Ok(view);
+            }
             ViewBudget::Recent(limit) => limit,
             ViewBudget::None => 0,
         };

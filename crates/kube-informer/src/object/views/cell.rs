@@ -14,9 +14,11 @@ use arc_swap::{ArcSwapOption, Guard};
 
 use super::ViewStats;
 
-/// The views of one version of one object. Two words while there are none.
+/// The views of one version of one object. Five words while there are none.
 #[derive(Default)]
 pub(crate) struct Slot {
+    /// The view that was pinned first: what is looked at most is one step away. Its place has it, too.
+    near: OnceLock<View>,
     first: OnceLock<Box<Place>>,
 }
 
@@ -140,7 +142,15 @@ impl Slot {
     /// The view of the object, if it is kept as long as the slot is.
     #[inline]
     pub(crate) fn pinned<T: 'static>(&self) -> Option<&T> {
-        self.find::<T>()?.pinned.get()?.view.downcast_ref()
+        let near = self.near.get().and_then(|view| view.downcast_ref());
+        near.or_else(|| self.find::<T>()?.pinned.get()?.view.downcast_ref())
+    }
+
+    /// Has the view that was pinned at a place of its own within reach, if it is the first.
+    pub(super) fn bring_near(&self, place: &Place) {
+        if let Some(pinned) = place.pinned.get() {
+            self.near.get_or_init(|| Arc::clone(&pinned.view));
+        }
     }
 
     /// The place of views of this type, if one was ever asked for.
@@ -152,11 +162,11 @@ impl Slot {
 
     /// Looks at the first view, if there is one: at the view itself, where it is pinned, and else at its cell.
     pub(crate) fn touch(&self) -> Option<usize> {
-        let place = self.first.get()?;
-        match place.pinned.get() {
-            Some(pinned) => Some(Arc::strong_count(&pinned.view)),
-            None => place.cell.get().map(|cell| usize::from(cell.used.load(Ordering::Relaxed))),
+        if let Some(view) = self.near.get() {
+            return Some(Arc::strong_count(view));
         }
+        let place = self.first.get()?;
+        place.cell.get().map(|cell| usize::from(cell.used.load(Ordering::Relaxed)))
     }
 
     /// The place of views of this type.

@@ -127,7 +127,7 @@ fn whether_there_is_room_is_asked_once_more_under_the_lock() {
     let (views, slots) = (recent(2), slots(2));
     slots.iter().for_each(|slot| drop(view(&views, slot, 0)));
     // As if both had seen that there is room for one.
-    slots.iter().for_each(|slot| views.promote(slot.find::<u64>().unwrap()));
+    slots.iter().for_each(|slot| views.promote(slot, slot.find::<u64>().unwrap()));
     assert_eq!((is_pinned(&slots[0]), is_pinned(&slots[1])), (true, false));
 }
 
@@ -228,4 +228,25 @@ fn under_stress_a_view_that_someone_has_is_everyones_and_the_budget_holds() {
         assert_eq!((views.stats().kept_views, views.stats().kept_bytes), (0, 0));
         assert_eq!(views.counters.pinned_bytes(), 0);
     }
+}
+
+#[test]
+fn pinned_views_of_several_types_are_told_apart() {
+    let (views, slot) = (Views::new(ViewBudget::All), Slot::default());
+    let decode = |text: &str| {
+        let text = text.to_owned();
+        views.get_or_decode(&slot, |_| WEIGHT, || Ok::<_, ()>(text)).unwrap()
+    };
+    assert_eq!((pinned(&slot), slot.pinned::<String>()), (None, None));
+    let number = view(&views, &slot, 7);
+    let text = decode("seven");
+    assert_eq!(pinned(&slot), Some(std::ptr::from_ref(&*number)));
+    assert_eq!(slot.pinned::<String>().map(std::ptr::from_ref), Some(std::ptr::from_ref(&*text)));
+    assert_eq!(slot.pinned::<u8>(), None);
+    drop(slot);
+    assert_eq!(
+        (Arc::strong_count(&number), Arc::strong_count(&text)),
+        (1, 1),
+        "a slot lets go of all it has"
+    );
 }
