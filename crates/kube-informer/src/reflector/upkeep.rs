@@ -1,11 +1,14 @@
 //! What is held is packed, with the dictionary in use.
 //!
 //! What a watch tells of is kept as it came at first: whoever is told looks at it now, and much of it is replaced soon. The
-//! last of it stays so, up to a number of bytes; what has lasted is packed, many at a time.
+//! last of it stays so, up to a number of bytes. Past that, the older half of it is set apart; what has lasted of that is packed,
+//! some at a time, in an order in which those that are alike stand together.
 //!
 //! Dictionaries are trained out of the first objects, and again when objects have changed much: what was made before is
-//! kept larger than it need be, and keeps an old dictionary alive. It is made anew a few at a time, when the watch has
-//! nothing to say, or has been talking for long.
+//! kept larger than it need be, and keeps an old dictionary alive. It is made anew.
+//!
+//! All of this is done a few at a time, when the watch has nothing to say, or has been talking for long: what comes does not wait
+//! for it.
 
 use std::collections::VecDeque;
 
@@ -13,15 +16,16 @@ use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Sink};
 use crate::object::{Object, WeakObject};
 
-/// So many objects take some milliseconds.
-const AT_ONCE: usize = 256;
+/// So many objects take a millisecond.
+const AT_ONCE: usize = 64;
 
 /// After so many events it is looked whether there is another dictionary, and some objects are made anew even if the
 /// watch has more to say.
 const EVENTS: u32 = 64;
 
-/// So many bytes of what came last are kept as they came; half of them after some were packed. The more are packed at a
-/// time, the more of them have a base in common, which is unpacked once for all of them.
+/// So many bytes of what came last are kept as they came; half of them after some were set apart. The more are set apart at a
+/// time, the more of them have a base in common, which is unpacked once for all of them; but to keep more than this costs as much
+/// as it saves: what comes then lies in memory that was not in use just before.
 const FRESH: usize = 1 << 20;
 
 /// What one object takes at least, whatever its bytes are.
@@ -33,6 +37,9 @@ pub(super) struct Upkeep {
     /// What came last, as it came, and its bytes. What was followed by another version is not kept for this.
     fresh: VecDeque<(WeakObject, usize)>,
     fresh_bytes: usize,
+    /// What was set apart, to be packed.
+    lasting: std::vec::IntoIter<WeakObject>,
+    /// What is to be made anew.
     left: std::vec::IntoIter<Object>,
     /// The numbers of the dictionaries that everything else was made with.
     dictionaries: Dictionaries,
@@ -46,12 +53,17 @@ pub(super) type Dictionaries = [u32; 2];
 impl Upkeep {
     /// Whether there is something to do when there is time.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.left.as_slice().is_empty()
+        !self.left.as_slice().is_empty() || !self.lasting.as_slice().is_empty()
     }
 
     /// Whether it has waited for long enough.
     pub(super) fn is_due(&self) -> bool {
-        self.is_waiting() && self.events >= EVENTS || self.fresh_bytes > FRESH
+        self.is_waiting() && self.events >= EVENTS || self.is_full()
+    }
+
+    /// Whether more came than stays as it came.
+    fn is_full(&self) -> bool {
+        self.fresh_bytes > FRESH
     }
 
     /// An object came, and is kept as it came.
@@ -59,6 +71,20 @@ impl Upkeep {
         let bytes = object.size().0 + BESIDE;
         self.fresh_bytes += bytes;
         self.fresh.push_back((object.downgrade(), bytes));
+    }
+
+    /// Sets the older half of what came apart, where all that was set apart before is packed: so that is never much.
+    fn set_apart(&mut self) {
+        let mut apart = Vec::new();
+        while self.fresh_bytes > FRESH / 2
+            && let Some((object, bytes)) = self.fresh.pop_front()
+        {
+            self.fresh_bytes = self.fresh_bytes.saturating_sub(bytes);
+            apart.extend(object.upgrade().map(|object| (object.kinship(), object.downgrade())));
+        }
+        // Those without kin stay in their order: what came one after the other may become kin.
+        apart.sort_by_key(|(kinship, _)| *kinship);
+        self.lasting = apart.into_iter().map(|(_, object)| object).collect::<Vec<_>>().into_iter();
     }
 
     /// Everything was listed: these objects, some of them before the dictionary that there is now.
@@ -84,16 +110,20 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         }
     }
 
-    /// Makes some objects anew.
+    /// Packs some objects, or makes some anew.
     pub(super) async fn upkeep_step(&mut self) -> Result<(), Gone> {
         self.upkeep.events = 0;
+        if self.upkeep.is_full() && self.upkeep.lasting.as_slice().is_empty() {
+            self.upkeep.set_apart();
+            return Ok(());
+        }
         let mut smaller = self.pack_lasting();
-        for object in self.upkeep.left.by_ref().take(AT_ONCE) {
+        for object in self.upkeep.left.by_ref().take(AT_ONCE.saturating_sub(smaller.len())) {
             smaller.extend(self.intakes.of(object.encoding()).repack(&object));
         }
         if !self.upkeep.is_waiting() {
-            // The old objects' memory, which the rest of the vector is.
-            self.upkeep.left = Vec::new().into_iter();
+            // The old objects' memory, which the rest of the vectors is.
+            (self.upkeep.left, self.upkeep.lasting) = (Vec::new().into_iter(), Vec::new().into_iter());
         }
         if !smaller.is_empty() {
             self.sink.deliver(Delta::Exchange(smaller)).await?;
@@ -103,24 +133,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         Ok(())
     }
 
-    /// Packs what has lasted, if there is much of what came.
+    /// Packs some of what was set apart and has lasted.
     fn pack_lasting(&mut self) -> Vec<Object> {
-        let Upkeep { fresh, fresh_bytes, .. } = &mut self.upkeep;
-        let mut lasting = Vec::new();
-        if *fresh_bytes <= FRESH {
-            return lasting;
-        }
-        while *fresh_bytes > FRESH / 2
-            && let Some((object, bytes)) = fresh.pop_front()
-        {
-            *fresh_bytes = fresh_bytes.saturating_sub(bytes);
-            let lasts =
-                |object: &Object| self.sink.current(object.key()).is_some_and(|now| now.is_same(object));
-            lasting.extend(object.upgrade().filter(lasts));
-        }
-        // Those without kin stay in their order: what came one after the other may become kin.
-        lasting.sort_by_key(Object::kinship);
-        lasting.iter().filter_map(|object| self.intakes.of(object.encoding()).pack(object)).collect()
+        let (sink, intakes) = (&self.sink, &mut self.intakes);
+        let lasts = |object: &Object| sink.current(object.key()).is_some_and(|now| now.is_same(object));
+        let lasting = self.upkeep.lasting.by_ref().filter_map(|object| object.upgrade().filter(lasts));
+        lasting.take(AT_ONCE).filter_map(|object| intakes.of(object.encoding()).pack(&object)).collect()
     }
 }
 
