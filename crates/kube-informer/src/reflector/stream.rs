@@ -58,6 +58,8 @@ pub(super) struct Watch {
     pub(super) events: u64,
     /// Whether the sink knows that it is open.
     pub(super) told: bool,
+    /// Whether something was said since the last pause.
+    said: bool,
     timer: Timer,
 }
 
@@ -122,8 +124,20 @@ impl Watch {
         timeout: Duration,
     ) -> Self {
         let (frames, heard) = (WatchFrames::new(encoding, limit), Instant::now());
-        let (events, told, timer) = (0, false, Timer::new());
-        Self { encoding, frames, body, opened: asked, began: asked, heard, timeout, events, told, timer }
+        let (events, told, said, timer) = (0, false, false, Timer::new());
+        Self {
+            encoding,
+            frames,
+            body,
+            opened: asked,
+            began: asked,
+            heard,
+            timeout,
+            events,
+            told,
+            said,
+            timer,
+        }
     }
 
     /// What follows is a watch. Where there were events before, they were a list.
@@ -140,6 +154,7 @@ impl Watch {
             match self.frames.next_frame() {
                 Some(Ok(frame)) => {
                     self.events += 1;
+                    self.said = true;
                     match frame {
                         WatchFrame::Bookmark { .. } => traffic.bookmarks += 1,
                         _ => traffic.objects += 1,
@@ -148,13 +163,15 @@ impl Watch {
                 }
                 Some(Err(error)) if !error.is_fatal() => {
                     self.events += 1;
+                    self.said = true;
                     traffic.objects += 1;
                     return Heard::Unreadable(error, self.frames.skipped_change());
                 }
                 Some(Err(error)) => return Heard::Failed(error.into()),
                 None => {}
             }
-            if *traffic != Traffic::default() {
+            // Who takes the traffic meanwhile, as where it is much, hears of the pause all the same.
+            if std::mem::take(&mut self.said) || *traffic != Traffic::default() {
                 return Heard::Pause;
             }
             match self.timer.until(deadline, self.body.chunk()).await {

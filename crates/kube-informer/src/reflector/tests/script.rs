@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -175,6 +176,8 @@ pub(super) struct Seen {
     /// How long before each of them nothing was asked.
     pub(super) pauses: Vec<Duration>,
     pub(super) deltas: Vec<String>,
+    /// How many of them may wait for others that come with them.
+    pub(super) waiting: usize,
     pub(super) unreadable: Vec<String>,
     pub(super) reports: Vec<Report>,
     pub(super) reloads: usize,
@@ -218,6 +221,8 @@ struct Script {
     absence: Mutex<VecDeque<Absence>>,
     /// What the sink knows.
     held: Mutex<BTreeMap<ObjectKey, Object>>,
+    /// Whether the sink says of nothing that it knows it: what it is told waits.
+    lags: AtomicBool,
     /// The script has been played to its end.
     over: Notify,
 }
@@ -230,9 +235,16 @@ impl Play {
             last: Mutex::new(Instant::now()),
             absence: Mutex::default(),
             held: Mutex::default(),
+            lags: AtomicBool::new(false),
             over: Notify::new(),
         };
         Self { script: Arc::new(script), server: Arc::default(), protobuf: false }
+    }
+
+    /// The sink applies nothing while this goes on.
+    pub(super) fn lagging(self) -> Self {
+        self.script.lags.store(true, Ordering::Relaxed);
+        self
     }
 
     /// Takes protobuf, too.
@@ -453,11 +465,21 @@ impl Sink for Notebook {
             Delta::Progress(version) => format!("progress {version}"),
             Delta::Exchange(objects) => format!("exchange {}", objects.len()),
         };
-        self.0.seen.lock().unwrap().deltas.push(line);
+        let mut seen = self.0.seen.lock().unwrap();
+        seen.deltas.push(line);
+        seen.waiting += 1;
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Gone> {
+        self.0.seen.lock().unwrap().waiting = 0;
         Ok(())
     }
 
     fn current(&self, key: KeyRef<'_>) -> Option<Object> {
+        if self.0.lags.load(Ordering::Relaxed) {
+            return None;
+        }
         self.0.held.lock().unwrap().get(&key.to_key()).cloned()
     }
 

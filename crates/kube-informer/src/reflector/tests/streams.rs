@@ -135,3 +135,15 @@ async fn what_the_server_does_not_accept_is_told_and_asked_for_less_and_less_oft
         assert!((seconds / 2.0..=seconds).contains(&wait.as_secs_f64()), "{waits:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_in_a_large_piece_does_not_wait_for_the_next() {
+    for bytes in [1_000, 70_000, 300_000] {
+        let metadata = r#"{"name":"large","namespace":"d","uid":"u","resourceVersion":"901"}"#;
+        let large = format!(r#"{{"metadata":{metadata},"spec":{{"text":"{}"}}}}"#, "a".repeat(bytes));
+        let pieces = vec![Piece::bookmark(900, true), Piece::event("ADDED", large), Piece::Hang];
+        let seen = Play::new([Answer::Watch(pieces)]).run().await;
+        assert_eq!(seen.deltas.last().map(String::as_str), Some("put large@901"));
+        assert_eq!(seen.waiting, 0, "{bytes}");
+    }
+}
