@@ -91,8 +91,7 @@ impl State {
     /// Keeps the same version of an object in another form. Nothing is told: nothing has changed.
     pub(super) fn exchange(&mut self, object: Object) {
         if let Some((id, held)) = self.store.find(object.key())
-            && held.uid() == object.uid()
-            && held.version() == object.version()
+            && is_known(held, &object)
         {
             self.store.replace(id, object);
         }

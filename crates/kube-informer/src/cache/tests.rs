@@ -249,6 +249,22 @@ fn objects_can_be_kept_in_another_form_without_a_word() {
 }
 
 #[test]
+fn without_a_version_only_the_same_content_is_kept_in_another_form() {
+    let (mut writer, cache) = cache(Scopes::all());
+    let mut intake = Intake::new(Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap());
+    let [old, new, same] = ["one", "two", "two"].map(|node| {
+        let metadata = r#"{"name":"a","namespace":"n","uid":"u"}"#;
+        let pod = format!(r#"{{"metadata":{metadata},"spec":{{"nodeName":"{node}"}}}}"#);
+        intake.object(pod.as_bytes()).unwrap()
+    });
+    writer.apply([Change::Put(old.clone()), Change::Put(new.clone())]);
+    writer.exchange([old]);
+    assert!(cache.get("n", "a").unwrap().is_same(&new));
+    writer.exchange([same.clone()]);
+    assert!(cache.get("n", "a").unwrap().is_same(&same));
+}
+
+#[test]
 fn queries_are_narrowed_by_namespace_labels_owners_and_indexes() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();
