@@ -108,7 +108,7 @@ pub struct WriterRef {
     pub time: Option<Timestamp>,
 }
 
-/// Behind one pointer, which is none for most.
+/// Behind one pointer, which is none for most, unless writers are wanted.
 #[derive(Clone)]
 struct Rare {
     /// When its deletion was asked for.

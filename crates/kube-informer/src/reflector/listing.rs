@@ -183,6 +183,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let Complete { objects, unreadable, nameless } = staged.complete();
         self.intakes.settle();
         self.unreadable = unreadable.iter().cloned().collect();
+        if self.version.as_ref().is_some_and(|seen| version < *seen) {
+            self.upkeep.went_back();
+        }
         self.version = Some(version.clone());
         (self.reloaded, self.absent) = (false, false);
         self.upkeep.listed(&objects, self.intakes.dictionaries());

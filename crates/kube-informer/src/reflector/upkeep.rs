@@ -8,7 +8,7 @@
 //! kept larger than it need be, and keeps an old dictionary alive. It is made anew.
 //!
 //! All of this is done a few at a time, when the watch has nothing to say, or has been talking for long: what comes does not wait
-//! for it.
+//! for all of it.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,15 @@ use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Sink};
 use crate::object::{Object, WeakObject};
 
-/// So many objects take a millisecond.
+/// So many objects, or of so many bytes, are packed in a turn, and so many made anew: that takes a millisecond each.
 const AT_ONCE: usize = 64;
+const BYTES_AT_ONCE: usize = 256 << 10;
 
 /// After so many events it is looked whether there is another dictionary, and some objects are made anew even if the
 /// watch has more to say.
 const EVENTS: u32 = 64;
 
-/// So many bytes of what came last are kept as they came; half of them after some were set apart. The more are set apart at a
+/// So many bytes of what came last are kept as they came, and half of them once more until they are packed. The more are set apart at a
 /// time, the more of them have a base in common, which is unpacked once for all of them; but to keep more than this costs as much
 /// as it saves: what comes then lies in memory that was not in use just before.
 const FRESH: usize = 1 << 20;
@@ -45,6 +46,8 @@ pub(super) struct Upkeep {
     dictionaries: Dictionaries,
     /// Events since something was done.
     events: u32,
+    /// Events since it was looked whether there is another dictionary.
+    unlooked: u32,
 }
 
 /// By encoding.
@@ -73,7 +76,7 @@ impl Upkeep {
         self.fresh.push_back((object.downgrade(), bytes));
     }
 
-    /// Sets the older half of what came apart, where all that was set apart before is packed: so that is never much.
+    /// Sets the older half of what came apart, where all that was set apart before is packed.
     fn set_apart(&mut self) {
         let mut apart = Vec::new();
         while self.fresh_bytes > FRESH / 2
@@ -85,6 +88,12 @@ impl Upkeep {
         // Those without kin stay in their order: what came one after the other may become kin.
         apart.sort_by_key(|(kinship, _)| *kinship);
         self.lasting = apart.into_iter().map(|(_, object)| object).collect::<Vec<_>>().into_iter();
+    }
+
+    /// Versions are given once more, and to something else: nothing of what came before is to take the place of that.
+    pub(super) fn went_back(&mut self) {
+        (self.fresh, self.fresh_bytes) = (VecDeque::new(), 0);
+        self.lasting = Vec::new().into_iter();
     }
 
     /// Everything was listed: these objects, some of them before the dictionary that there is now.
@@ -99,10 +108,11 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     /// An event came.
     pub(super) fn upkeep_event(&mut self) {
         self.upkeep.events += 1;
-        if self.upkeep.events < EVENTS || self.upkeep.is_waiting() {
+        self.upkeep.unlooked += 1;
+        if self.upkeep.unlooked < EVENTS || !self.upkeep.left.as_slice().is_empty() {
             return;
         }
-        self.upkeep.events = 0;
+        self.upkeep.unlooked = 0;
         let dictionaries = self.intakes.dictionaries();
         if dictionaries != self.upkeep.dictionaries {
             self.upkeep.dictionaries = dictionaries;
@@ -117,8 +127,21 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             self.upkeep.set_apart();
             return Ok(());
         }
-        let mut smaller = self.pack_lasting();
-        for object in self.upkeep.left.by_ref().take(AT_ONCE.saturating_sub(smaller.len())) {
+        let (mut smaller, mut room) = (Vec::new(), Room::default());
+        while room.is_left()
+            && let Some(object) = self.upkeep.lasting.next()
+        {
+            if let Some(object) = object.upgrade().filter(|object| self.lasts(object)) {
+                room.take(&object);
+                smaller.extend(self.intakes.of(object.encoding()).pack(&object));
+            }
+        }
+        // However much is to be packed, some are made anew: what keeps an old dictionary alive goes.
+        let mut room = Room::default();
+        while room.is_left()
+            && let Some(object) = self.upkeep.left.next()
+        {
+            room.take(&object);
             smaller.extend(self.intakes.of(object.encoding()).repack(&object));
         }
         if !self.upkeep.is_waiting() {
@@ -133,12 +156,33 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         Ok(())
     }
 
-    /// Packs some of what was set apart and has lasted.
-    fn pack_lasting(&mut self) -> Vec<Object> {
-        let (sink, intakes) = (&self.sink, &mut self.intakes);
-        let lasts = |object: &Object| sink.current(object.key()).is_some_and(|now| now.is_same(object));
-        let lasting = self.upkeep.lasting.by_ref().filter_map(|object| object.upgrade().filter(lasts));
-        lasting.take(AT_ONCE).filter_map(|object| intakes.of(object.encoding()).pack(&object)).collect()
+    /// Whether an object is what is known under its key, or will be: what was told of it last may wait to be applied.
+    fn lasts(&self, object: &Object) -> bool {
+        let now = self.sink.current(object.key());
+        now.is_none_or(|now| now.is_same(object) || now.version() < object.version())
+    }
+}
+
+/// What may still be done in a turn.
+struct Room {
+    objects: usize,
+    bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { objects: AT_ONCE, bytes: BYTES_AT_ONCE }
+    }
+}
+
+impl Room {
+    fn is_left(&self) -> bool {
+        self.objects > 0 && self.bytes > 0
+    }
+
+    fn take(&mut self, object: &Object) {
+        self.objects = self.objects.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(object.size().1);
     }
 }
 
@@ -157,5 +201,35 @@ mod tests {
         assert!(upkeep.fresh[0].0.upgrade().is_some_and(|fresh| fresh.is_same(&object)));
         drop(object);
         assert!(upkeep.fresh[0].0.upgrade().is_none());
+    }
+
+    fn config_map(name: &str, bytes: usize) -> Object {
+        let codec = Codec::new(Encoding::Json, "v1", "ConfigMap", Rules::default()).unwrap();
+        let (metadata, text) = (format!(r#"{{"name":"{name}"}}"#), "a".repeat(bytes));
+        let document = format!(r#"{{"metadata":{metadata},"data":{{"text":"{text}"}}}}"#);
+        Intake::new(codec).object(document.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_turn_is_over_after_some_objects_or_bytes() {
+        let turn = |object: &Object| {
+            let mut room = Room::default();
+            (0..).take_while(|_| room.is_left().then(|| room.take(object)).is_some()).count()
+        };
+        assert_eq!(turn(&config_map("small", 10)), AT_ONCE);
+        assert_eq!(turn(&config_map("large", BYTES_AT_ONCE / 4)), 4);
+        assert_eq!(turn(&config_map("huge", 2 * BYTES_AT_ONCE)), 1);
+    }
+
+    #[test]
+    fn what_came_before_versions_went_back_is_not_packed() {
+        let mut upkeep = Upkeep::default();
+        let objects: Vec<Object> = (0..8).map(|at| config_map(&at.to_string(), FRESH / 4)).collect();
+        objects.iter().for_each(|object| upkeep.came(object));
+        assert!(upkeep.is_due());
+        upkeep.set_apart();
+        assert!(upkeep.is_waiting() && !upkeep.fresh.is_empty());
+        upkeep.went_back();
+        assert!(!upkeep.is_waiting() && upkeep.fresh.is_empty() && upkeep.fresh_bytes == 0);
     }
 }

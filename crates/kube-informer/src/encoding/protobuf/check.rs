@@ -47,6 +47,7 @@ fn message(kind: MessageId, bytes: &[u8], plan: Option<&Node>, depth: usize) -> 
         }
     }
 }
+
 /// How far a message was checked.
 struct Walk<'a, 'p> {
     kind: MessageId,
@@ -427,7 +428,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2048, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1024, ..ProptestConfig::default() })]
 
         #[test]
         fn what_is_passed_is_what_would_have_been_found_right(

@@ -160,7 +160,8 @@ impl Slot {
         self.places().find(|place| place.kind == kind)
     }
 
-    /// Looks at the first view, if there is one: at the view itself, where it is pinned, and else at its cell.
+    /// Looks at the view that was pinned first, and where none is, at the cell of the one that was asked for first, if there is
+    /// one.
     pub(crate) fn touch(&self) -> Option<usize> {
         if let Some(view) = self.near.get() {
             return Some(Arc::strong_count(view));

@@ -71,18 +71,18 @@ async fn a_dictionary_that_comes_with_the_watch_is_for_all_that_is_held() {
     assert!(exchanged >= 100, "{exchanged}");
 }
 
-/// A watch of so many events about so many objects in turn, after a list of a hundred; what came of it.
-async fn watched(events: u64, objects: u64) -> Vec<String> {
+/// A watch of so many events about so many objects in turn, after a list of a hundred.
+fn many(events: u64, objects: u64) -> Play {
     let mut pieces: Vec<Piece> = (0..100).map(|number| event("ADDED", number, number + 1)).collect();
     pieces.extend([Piece::bookmark(900, true), Piece::bookmark(901, false)]);
     pieces.extend((0..events).map(|number| event("MODIFIED", number % objects, 1_000 + number)));
     pieces.push(Piece::Hang);
-    Play::new([Answer::Watch(pieces)]).run_until_quiet().await.deltas
+    Play::new([Answer::Watch(pieces)])
 }
 
 /// How many objects were exchanged then.
 async fn exchanged_after(events: u64, objects: u64) -> usize {
-    exchanges(&watched(events, objects).await).iter().sum()
+    exchanges(&many(events, objects).run_until_quiet().await.deltas).iter().sum()
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn what_came_with_a_watch_is_packed_when_much_of_it_has_lasted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_has_more_to_say_waits_for_few_to_be_packed() {
-    let deltas = watched(3_000, 3_000).await;
+    let deltas = many(3_000, 3_000).run_until_quiet().await.deltas;
     let last = deltas.iter().rposition(|delta| delta.starts_with("put")).unwrap();
     let (meanwhile, after) = deltas.split_at(last);
     let packed = exchanges(meanwhile);
@@ -104,4 +104,10 @@ async fn a_watch_that_has_more_to_say_waits_for_few_to_be_packed() {
     let pairs = meanwhile.windows(2);
     assert_eq!(pairs.filter(|pair| pair.iter().all(|delta| delta.starts_with("exchange"))).count(), 0);
     assert!(exchanges(after).iter().sum::<usize>() < 300, "most of it was packed meanwhile");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_and_is_not_applied_yet_is_packed_as_well() {
+    let packed = exchanges(&many(900, 900).lagging().run_until_quiet().await.deltas).iter().sum::<usize>();
+    assert!(packed > 400, "{packed}");
 }
