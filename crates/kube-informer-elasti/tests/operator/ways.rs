@@ -143,6 +143,9 @@ async fn each_family_is_by_itself(stage: Stage) -> Result<()> {
     stage.redirected("web", &stage.resolver.addresses()).await;
     stage.scale("deployments/web", 1).await?;
     stage.mode("web", "serve").await;
+    // As long as requests are held, a resolver that comes by the other family holds those as well, until pods answer there.
+    stage.gone(&stage.slice_path("web")).await;
+    stage.condition("web", "Redirected", "False", "PodsReady").await;
 
     let slices = stage.path("discovery.k8s.io/v1/endpointslices");
     let slice = |name: &str, service: &str, port: &str, endpoints: Value| {
