@@ -426,7 +426,10 @@ impl Sink for Notebook {
             };
             match &delta {
                 Delta::Replace { objects, .. } => {
-                    held.clear();
+                    // What it had until then is still there where it waits.
+                    if !self.0.lags.load(Ordering::Relaxed) {
+                        held.clear();
+                    }
                     objects.iter().for_each(|object| put(&mut held, object));
                 }
                 Delta::Put(object) => put(&mut held, object),
