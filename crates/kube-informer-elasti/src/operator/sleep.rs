@@ -23,7 +23,6 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube_informer::controller::Request;
 use kube_informer::informer::{CaughtUpError, Written};
-use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 use tokio::time::{Instant, timeout_at};
 
@@ -32,6 +31,7 @@ use super::holds::{Done, Hold};
 use super::wake::{Known, UNWRITTEN_WITHIN, WakeError};
 use super::{Inner, Operator};
 use crate::api::{ElastiService, ScaleTargetRef};
+use crate::ops_informer::FollowError;
 use crate::scale::{ScaleError, Scaled};
 
 /// How often it is looked whether a hold is still needed, where nothing is told.
@@ -118,7 +118,10 @@ impl Operator {
         let Known { elasti, spec, target, .. } =
             self.known(namespace, service).await.map_err(SleepError::Unknown)?;
         let Inner { settings, holds, pokes, scaler, .. } = &*self.inner;
-        let captured = self.sharing(namespace, &target, &spec.scale_target_ref);
+        let captured = match self.sharing(namespace, &target, &spec.scale_target_ref).await {
+            Ok(captured) => captured,
+            Err(why) => return Err(SleepError::NotRedirected { elasti, why }),
+        };
         if !captured.iter().any(|each| each.elasti == elasti) {
             let why = "it names another target by now, or is being deleted".to_owned();
             return Err(SleepError::NotRedirected { elasti, why });
@@ -219,29 +222,54 @@ impl Operator {
         Ok(Asleep { elasti, scaled })
     }
 
-    /// The ElastiServices that act for a target, each for another Service, in order.
-    fn sharing(&self, namespace: &str, target: &Resource, reference: &ScaleTargetRef) -> Vec<Captured> {
+    /// The ElastiServices that act for a target, each for another Service, in order. One that nobody has looked at yet may name
+    /// the target in other words: then the server says what it means, and nothing sleeps that may be meant.
+    async fn sharing(
+        &self,
+        namespace: &str,
+        target: &Resource,
+        reference: &ScaleTargetRef,
+    ) -> Result<Vec<Captured>, String> {
         let Inner { world, ops, .. } = &*self.inner;
-        let same = |object: Object<ElastiService>| {
-            let elasti = Request::from(&object);
-            let spec = object.view().ok()?.spec.clone();
-            let named = &spec.scale_target_ref;
+        let mut all = Vec::new();
+        for object in world.elastis.list().namespace(namespace) {
+            let Ok(view) = object.view() else { continue };
+            let (elasti, named) = (Request::from(&object), &view.spec.scale_target_ref);
+            if named.name != reference.name {
+                continue;
+            }
             let is_same = named == reference
-                || named.name == reference.name
-                    && ops.resource_of(&elasti, named).is_some_and(|resource| resource == *target);
-            let acts =
-                || world.naming(namespace, &spec.service).first().is_some_and(|first| *first == object);
-            (is_same && acts()).then(|| Captured {
-                uid: object.uid().to_string(),
-                service: spec.service.clone(),
-                reference: named.clone(),
-                elasti,
-            })
-        };
-        let mut all: Vec<_> =
-            world.elastis.list().namespace(namespace).into_iter().filter_map(same).collect();
+                || match ops.resource_of(&elasti, named) {
+                    Some(resource) => resource == *target,
+                    None => self.means(&elasti, named, target).await?,
+                };
+            if !is_same || world.naming(namespace, &view.spec.service).first() != Some(&object) {
+                continue;
+            }
+            let (uid, service) = (object.uid().to_string(), view.spec.service.clone());
+            all.push(Captured { uid, service, reference: named.clone(), elasti });
+        }
         all.sort_by(|a, b| a.elasti.cmp(&b.elasti));
-        all
+        Ok(all)
+    }
+
+    /// Whether an ElastiService whose target is not followed means this one.
+    async fn means(
+        &self,
+        elasti: &Request,
+        named: &ScaleTargetRef,
+        target: &Resource,
+    ) -> Result<bool, String> {
+        match self.resolve(named).await {
+            Ok(resource) => Ok(resource == *target),
+            // Whatever it means, the target is not such a thing.
+            Err(
+                FollowError::Reference { .. }
+                | FollowError::UnknownKind { .. }
+                | FollowError::NotScalable { .. },
+            ) => Ok(false),
+            Err(error) => Err(format!("whether {elasti} names the same target is not known: {error}")),
+        }
     }
 
     /// When those that were captured were woken last, as the server has it.
@@ -291,8 +319,8 @@ impl Operator {
                 return Err(Against::Woken);
             }
         }
-        let more =
-            self.sharing(namespace, target, reference).into_iter().find(|each| !captured.contains(each));
+        let all = self.sharing(namespace, target, reference).await.map_err(Against::Redirect)?;
+        let more = all.into_iter().find(|each| !captured.contains(each));
         more.map_or(Ok(()), |more| {
             Err(Against::Redirect(format!("{} names the same target since then", more.elasti)))
         })

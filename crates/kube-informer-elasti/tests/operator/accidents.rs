@@ -9,7 +9,7 @@ use kube_informer_testbed::proxy::{Answer, Fault, Match, Proxy, Verb};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::harness::{SOON, Stage, on_both};
+use crate::harness::{SOON, Stage, met, met_once, on_both};
 use crate::interrupted::noted;
 
 on_both! {
@@ -19,6 +19,7 @@ on_both! {
     nothing_sleeps_whose_redirect_was_lost_while_it_was_scaled,
     the_redirect_is_written_before_anything_is_scaled,
     all_services_of_a_target_are_redirected_before_it_sleeps,
+    a_service_that_nobody_has_looked_at_yet_is_redirected_too,
     who_does_not_lead_puts_nothing_to_sleep,
     a_wake_of_what_is_put_to_sleep_is_written_however_soon_after_another,
     nothing_is_held_longer_where_a_sleep_and_a_wake_are_seen_as_one,
@@ -38,7 +39,7 @@ async fn nothing_sleeps_that_was_edited_while_it_was_put_to_sleep(mut stage: Sta
     stage.replicas("deployments/web", 2).await;
     let stalled = proxy.on(scale_writes()).once().stall();
     let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
-    let sleep = tokio::spawn(async move {
+    let mut sleep = tokio::spawn(async move {
         loop {
             match operator.put_to_sleep(&namespace, "web").await {
                 Err(SleepError::Unknown(_)) => tokio::task::yield_now().await,
@@ -46,7 +47,7 @@ async fn nothing_sleeps_that_was_edited_while_it_was_put_to_sleep(mut stage: Sta
             }
         }
     });
-    stalled.wait_applied(1).await;
+    met(&stalled, &mut sleep).await;
     // What it scales is not its target any more.
     let other = json!({ "spec": { "scaleTargetRef": { "name": "other" } } });
     stage.merge(&stage.elasti_path("web"), &other).await?;
@@ -71,7 +72,7 @@ async fn nothing_sleeps_that_was_deleted_while_it_was_put_to_sleep(mut stage: St
     let proxy = stage.operate_through_proxy().await?;
     let stalled = proxy.on(scale_writes()).once().stall();
     let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
-    let sleep = tokio::spawn(async move {
+    let mut sleep = tokio::spawn(async move {
         loop {
             match operator.put_to_sleep(&namespace, "web").await {
                 Err(SleepError::Unknown(_)) => tokio::task::yield_now().await,
@@ -79,7 +80,7 @@ async fn nothing_sleeps_that_was_deleted_while_it_was_put_to_sleep(mut stage: St
             }
         }
     });
-    stalled.wait_applied(1).await;
+    met(&stalled, &mut sleep).await;
     stage.delete(&stage.elasti_path("web")).await?;
     stalled.release();
     let slept = sleep.await?;
@@ -114,8 +115,8 @@ async fn lost_redirect(stage: &mut Stage, at: Match) -> Result<Proxy> {
     stage.app("barrier", 1).await?;
     stage.mode("barrier", "serve").await;
     let stalled = proxy.on(at).once().stall();
-    let sleep = put_to_sleep(stage);
-    stalled.wait_applied(1).await;
+    let mut sleep = put_to_sleep(stage);
+    met(&stalled, &mut sleep).await;
     stage.resolver.unready().await?;
     stage.condition("web", "Redirected", "False", "ResolverUnavailable").await;
     stalled.release();
@@ -137,9 +138,8 @@ async fn the_redirect_is_written_before_anything_is_scaled(mut stage: Stage) -> 
     stage.app("barrier", 1).await?;
     stage.mode("barrier", "serve").await;
     let stalled = proxy.on(Match::any().verb(Verb::Create).path_contains("/endpointslices")).once().stall();
-    let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
-    let sleep = tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await });
-    stalled.wait_applied(1).await;
+    let mut sleep = put_to_sleep(&stage);
+    met(&stalled, &mut sleep).await;
     // One at a time: what is noted of a sleep is of one.
     match stage.operator().put_to_sleep(&stage.namespace, "web").await {
         Err(SleepError::NotRedirected { why, .. }) => assert!(why.contains("already"), "{why}"),
@@ -175,9 +175,8 @@ async fn all_services_of_a_target_are_redirected_before_it_sleeps(mut stage: Sta
     stage.app("barrier", 1).await?;
     stage.mode("barrier", "serve").await;
     let stalled = proxy.on(scale_writes()).once().stall();
-    let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
-    let sleep = tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await });
-    stalled.wait_applied(1).await;
+    let mut sleep = put_to_sleep(&stage);
+    met(&stalled, &mut sleep).await;
     // Nothing is scaled yet, and nobody depends on the pods any more.
     for service in ["web", "grpc"] {
         let slice = stage.find(&stage.slice_path(service)).await;
@@ -187,6 +186,28 @@ async fn all_services_of_a_target_are_redirected_before_it_sleeps(mut stage: Sta
     sleep.await??;
     stage.mode("web", "proxy").await;
     stage.mode("grpc", "proxy").await;
+    stage.close().await
+}
+
+/// It names the target in other words, and waits for its turn.
+async fn a_service_that_nobody_has_looked_at_yet_is_redirected_too(mut stage: Stage) -> Result<()> {
+    stage.app("web", 1).await?;
+    let proxy = stage.operate_through_proxy().await?;
+    stage.mode("web", "serve").await;
+    stage.service("grpc", json!({ "app": "web" })).await?;
+    let first_write = Match::any().verb(Verb::Patch).path(stage.elasti_path("grpc"));
+    let unseen = proxy.on(first_write).once().stall();
+    stage.elasti("grpc", "grpc", ("apps/v1", "deployments", "web")).await?;
+    met_once(&unseen).await;
+    let scaling = proxy.on(scale_writes()).once().stall();
+    let mut sleep = put_to_sleep(&stage);
+    stage.until("web is redirected", &stage.slice_path("web"), |_| true).await;
+    assert_eq!(scaling.applied(), 0, "it sleeps, and grpc is not redirected");
+    unseen.release();
+    met(&scaling, &mut sleep).await;
+    assert!(stage.find(&stage.slice_path("grpc")).await.is_some(), "grpc is not redirected");
+    scaling.release();
+    sleep.await??;
     stage.close().await
 }
 
@@ -222,8 +243,8 @@ async fn a_wake_of_what_is_put_to_sleep_is_written_however_soon_after_another(
     let woken = |elasti: &Value| elasti["status"]["lastScaledUpTime"].clone();
     let path = stage.elasti_path("web");
     stage.until("it is written", &path, |elasti| woken(elasti).is_string()).await;
-    let sleep = put_to_sleep(&stage);
-    stalled.wait_applied(1).await;
+    let mut sleep = put_to_sleep(&stage);
+    met(&stalled, &mut sleep).await;
     let before = woken(&stage.get(&path).await?);
     stage.operator().wake(&stage.namespace, "web").await?;
     assert_ne!(woken(&stage.get(&path).await?), before, "as old as the one before");
@@ -234,7 +255,7 @@ async fn a_wake_of_what_is_put_to_sleep_is_written_however_soon_after_another(
     stage.close().await
 }
 
-fn put_to_sleep(stage: &Stage) -> JoinHandle<Result<Asleep, SleepError>> {
+pub(crate) fn put_to_sleep(stage: &Stage) -> JoinHandle<Result<Asleep, SleepError>> {
     let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
     tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await })
 }
@@ -257,8 +278,8 @@ async fn asleep_unseen(stage: &mut Stage) -> Result<(Proxy, Fault, JoinHandle<Re
     stage.app("barrier", 1).await?;
     stage.mode("barrier", "serve").await;
     let stalled = proxy.on(Match::any().verb(Verb::Update).path_contains("/web/scale")).once().stall();
-    let sleep = put_to_sleep(stage);
-    stalled.wait_applied(1).await;
+    let mut sleep = put_to_sleep(stage);
+    met(&stalled, &mut sleep).await;
     let unseen = proxy.on(watches_of_web()).answer(Answer::internal_error());
     proxy.cut_open(watches_of_web()).await;
     stalled.release();

@@ -1,6 +1,7 @@
 //! A stage: a server, embedded or real, with a namespace of the test's own; in it a kubelet, a resolver, and an operator that
 //! can be stopped and started.
 
+use std::fmt::Debug;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use kube_informer_elasti::{crd, names};
 use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::place::Place;
-use kube_informer_testbed::proxy::{self, Proxy};
+use kube_informer_testbed::proxy::{self, Fault, Proxy};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -422,6 +423,20 @@ fn workload(name: &str, replicas: u32) -> Value {
             "spec": { "containers": [{ "name": "main", "image": "httpbin" }] },
         },
     } })
+}
+
+/// Waits until a fault has met a request of something that is done meanwhile, and that is not to end before.
+pub(crate) async fn met<T: Debug>(fault: &Fault, meanwhile: &mut JoinHandle<T>) {
+    tokio::select! {
+        () = met_once(fault) => {}
+        ended = meanwhile => panic!("it ended, and sent nothing of the kind: {ended:?}"),
+    }
+}
+
+/// Waits until a fault has met a request.
+pub(crate) async fn met_once(fault: &Fault) {
+    let met = tokio::time::timeout(SOON, fault.wait_applied(1)).await;
+    assert!(met.is_ok(), "no such request within {SOON:?}: {fault:?}");
 }
 
 /// The definition, as JSON.

@@ -9,7 +9,7 @@ use kube_informer_testbed::proxy::{Answer, Fault, Match, Proxy, Request, Verb};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{SOON, Stage, on_both};
+use crate::harness::{SOON, Stage, met_once, on_both};
 use crate::killed;
 
 on_both! {
@@ -160,7 +160,7 @@ async fn a_target_of_before_is_woken_however_long_the_server_fails(mut stage: St
     let fault =
         proxy.on(Match::any().path_contains("/deployments/web/scale")).answer(Answer::internal_error());
     stage.operate_behind(&proxy).await?;
-    fault.wait_applied(1).await;
+    met_once(&fault).await;
     let since = Instant::now();
     let is_late = async || (since.elapsed() > Duration::from_secs(2)).then_some(());
     eventually("it is later than anything could come", SOON, is_late).await;

@@ -7,7 +7,8 @@ use kube_informer_elasti::operator::{Operator, SleepError};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Match, Proxy, Request, Verb};
 
-use crate::harness::{SOON, Stage, on_embedded, on_real};
+use crate::accidents::put_to_sleep;
+use crate::harness::{SOON, Stage, met, on_embedded, on_real};
 
 on_embedded! {
     many_wakes_of_one_that_does_not_lead_are_one_question_what_there_is,
@@ -77,9 +78,8 @@ async fn a_wake_by_another_process_goes_before_a_sleep(mut stage: Stage) -> Resu
     let scaled = || Match::any().verb(Verb::Update).path_contains("/web/scale");
     // Between the redirect and the scale-down it finds the target awake, and says so.
     let stalled = proxy.on(scaled()).once().stall();
-    let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
-    let sleep = tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await });
-    stalled.wait_applied(1).await;
+    let mut sleep = put_to_sleep(&stage);
+    met(&stalled, &mut sleep).await;
     let woken = standby.wake(&stage.namespace, "web").await?;
     assert_eq!((woken.scaled.before, woken.scaled.now), (1, 1));
     stalled.release();
@@ -90,9 +90,8 @@ async fn a_wake_by_another_process_goes_before_a_sleep(mut stage: Stage) -> Resu
     // Before the redirect is done, it is the same.
     let begun = proxy.requests().last_id();
     let stalled = proxy.on(Match::any().verb(Verb::Create).path_contains("/endpointslices")).once().stall();
-    let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
-    let sleep = tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await });
-    stalled.wait_applied(1).await;
+    let mut sleep = put_to_sleep(&stage);
+    met(&stalled, &mut sleep).await;
     let path = stage.elasti_path("web");
     let is_read = |request: &Request| {
         request.id > begun
@@ -129,9 +128,8 @@ async fn a_wake_by_another_process_goes_before_a_sleep_however_soon_after_anothe
         stage.gone(&stage.slice_path("web")).await;
         let stalled = proxy.on(Match::any().verb(Verb::Update).path_contains("/web/scale")).once().stall();
         standby.wake(&stage.namespace, "web").await?;
-        let (operator, namespace) = (stage.operator().clone(), stage.namespace.clone());
-        let sleep = tokio::spawn(async move { operator.put_to_sleep(&namespace, "web").await });
-        stalled.wait_applied(1).await;
+        let mut sleep = put_to_sleep(&stage);
+        met(&stalled, &mut sleep).await;
         standby.wake(&stage.namespace, "web").await?;
         stalled.release();
         let slept = sleep.await?;
