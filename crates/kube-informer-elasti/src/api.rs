@@ -169,6 +169,13 @@ impl fmt::Display for Mode {
     }
 }
 
+impl ScaleTargetRef {
+    /// `apps` and `v1`. The group of what Kubernetes began with is empty.
+    pub(crate) fn group_and_version(&self) -> (&str, &str) {
+        self.api_version.split_once('/').unwrap_or(("", &self.api_version))
+    }
+}
+
 impl fmt::Display for ScaleTargetRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} of {}", self.kind, self.name, self.api_version)

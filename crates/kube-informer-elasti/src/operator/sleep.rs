@@ -118,7 +118,10 @@ impl Operator {
         let Known { elasti, spec, target, .. } =
             self.known(namespace, service).await.map_err(SleepError::Unknown)?;
         let Inner { settings, holds, pokes, scaler, .. } = &*self.inner;
-        let captured = match self.sharing(namespace, &target, &spec.scale_target_ref).await {
+        let deadline = Instant::now() + settings.sleep_deadline;
+        let too_late = || format!("that was not done within {:?}", settings.sleep_deadline);
+        let sharing = self.sharing(namespace, &target, &spec.scale_target_ref);
+        let captured = match timeout_at(deadline, sharing).await.unwrap_or_else(|_| Err(too_late())) {
             Ok(captured) => captured,
             Err(why) => return Err(SleepError::NotRedirected { elasti, why }),
         };
@@ -126,7 +129,6 @@ impl Operator {
             let why = "it names another target by now, or is being deleted".to_owned();
             return Err(SleepError::NotRedirected { elasti, why });
         }
-        let deadline = Instant::now() + settings.sleep_deadline;
         // Where that takes too long, nothing else is done either.
         drop(timeout_at(deadline, self.rested(&captured)).await);
         // All of them, before any of them: the target answers for every one of these Services.
@@ -160,7 +162,7 @@ impl Operator {
             self.is_unchanged(namespace, &target, &spec.scale_target_ref, &captured, &wakes).await
         })
         .await;
-        let late = || Against::Redirect(format!("that was not done within {:?}", settings.sleep_deadline));
+        let late = || Against::Redirect(too_late());
         let against = match prepared {
             // A process that was stopped meanwhile knows nothing of what others did.
             Ok(Ok(())) if Instant::now() >= deadline => Some(late()),
@@ -230,46 +232,62 @@ impl Operator {
         target: &Resource,
         reference: &ScaleTargetRef,
     ) -> Result<Vec<Captured>, String> {
+        let mut said = vec![(reference.clone(), true)];
+        loop {
+            // All at once: what is known may be another thing after the server was asked.
+            let (elasti, named) = match self.sharing_now(namespace, target, &said) {
+                Ok(all) => return Ok(all),
+                Err(unclear) => unclear,
+            };
+            let means_it = match self.resolve(&named).await {
+                Ok(resource) => is_same(&resource, target),
+                // Whatever it means, the target is not such a thing.
+                Err(
+                    FollowError::Reference { .. }
+                    | FollowError::UnknownKind { .. }
+                    | FollowError::NotScalable { .. },
+                ) => false,
+                Err(error) => {
+                    return Err(format!("whether {elasti} names the same target is not known: {error}"));
+                }
+            };
+            said.push((named, means_it));
+        }
+    }
+
+    /// The same by what is known, and by what was said of references; or one of whose reference that is not.
+    fn sharing_now(
+        &self,
+        namespace: &str,
+        target: &Resource,
+        said: &[(ScaleTargetRef, bool)],
+    ) -> Result<Vec<Captured>, (Request, ScaleTargetRef)> {
         let Inner { world, ops, .. } = &*self.inner;
         let mut all = Vec::new();
         for object in world.elastis.list().namespace(namespace) {
             let Ok(view) = object.view() else { continue };
-            let (elasti, named) = (Request::from(&object), &view.spec.scale_target_ref);
-            if named.name != reference.name {
+            let (elasti, named, service) =
+                (Request::from(&object), &view.spec.scale_target_ref, &view.spec.service);
+            let may_be_it = said.iter().any(|(it, _)| it.name == named.name)
+                && named.group_and_version().0 == target.group;
+            let acts =
+                || world.naming(namespace, service).first().is_some_and(|first| first.uid() == object.uid());
+            if !may_be_it || !acts() {
                 continue;
             }
-            let is_same = named == reference
-                || match ops.resource_of(&elasti, named) {
-                    Some(resource) => resource == *target,
-                    None => self.means(&elasti, named, target).await?,
-                };
-            if !is_same || world.naming(namespace, &view.spec.service).first() != Some(&object) {
-                continue;
+            let known = said.iter().find(|(it, _)| it == named).map(|(_, means_it)| *means_it);
+            let followed = || Some(is_same(&ops.resource_of(&elasti, named)?, target));
+            match known.or_else(followed) {
+                Some(true) => {
+                    let (uid, service) = (object.uid().to_string(), service.clone());
+                    all.push(Captured { uid, service, reference: named.clone(), elasti });
+                }
+                Some(false) => {}
+                None => return Err((elasti, named.clone())),
             }
-            let (uid, service) = (object.uid().to_string(), view.spec.service.clone());
-            all.push(Captured { uid, service, reference: named.clone(), elasti });
         }
         all.sort_by(|a, b| a.elasti.cmp(&b.elasti));
         Ok(all)
-    }
-
-    /// Whether an ElastiService whose target is not followed means this one.
-    async fn means(
-        &self,
-        elasti: &Request,
-        named: &ScaleTargetRef,
-        target: &Resource,
-    ) -> Result<bool, String> {
-        match self.resolve(named).await {
-            Ok(resource) => Ok(resource == *target),
-            // Whatever it means, the target is not such a thing.
-            Err(
-                FollowError::Reference { .. }
-                | FollowError::UnknownKind { .. }
-                | FollowError::NotScalable { .. },
-            ) => Ok(false),
-            Err(error) => Err(format!("whether {elasti} names the same target is not known: {error}")),
-        }
     }
 
     /// When those that were captured were woken last, as the server has it.
@@ -387,6 +405,11 @@ impl Operator {
 fn still_against(held: &[Hold]) -> Option<Against> {
     let woken = held.iter().any(Hold::was_woken).then_some(Against::Woken);
     woken.or_else(|| held.iter().find_map(Hold::refused).map(Against::Redirect))
+}
+
+/// In another version, it is the same.
+fn is_same(one: &Resource, other: &Resource) -> bool {
+    (&one.group, &one.plural) == (&other.group, &other.plural)
 }
 
 /// How long it is until nobody can have been answered any more that did not write the time. One that is not of this time

@@ -175,7 +175,7 @@ fn kubectl_name(reference: &ScaleTargetRef) -> Result<String, FollowError> {
             return wrong(format!("{field} is empty"));
         }
     }
-    let (group, version) = group_and_version(api_version);
+    let (group, version) = reference.group_and_version();
     if version.is_empty()
         || version.contains(['.', '/'])
         || group.contains('/')
@@ -187,10 +187,6 @@ fn kubectl_name(reference: &ScaleTargetRef) -> Result<String, FollowError> {
         return wrong(format!("{kind:?} is no kind; Deployment would be one"));
     }
     Ok(format!("{kind}.{version}.{group}"))
-}
-
-fn group_and_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 async fn look_up(factory: &Factory, reference: &ScaleTargetRef) -> Result<Resource, FollowError> {
@@ -207,7 +203,7 @@ async fn look_up(factory: &Factory, reference: &ScaleTargetRef) -> Result<Resour
         other => unknown(other.to_string()),
     })?;
     // A group may be written as its beginning for people; a spec says it in whole.
-    if (resource.group.as_str(), resource.version.as_str()) != group_and_version(&reference.api_version) {
+    if (resource.group.as_str(), resource.version.as_str()) != reference.group_and_version() {
         return Err(unknown(format!(
             "the server has {resource}, and no such kind in {}",
             reference.api_version

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube_informer::leader::LeaderElection;
-use kube_informer_elasti::operator::{Asleep, SleepError};
+use kube_informer_elasti::operator::{Asleep, OperatorSettings, SleepError};
 use kube_informer_testbed::proxy::{Answer, Fault, Match, Proxy, Verb};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -192,9 +192,13 @@ async fn all_services_of_a_target_are_redirected_before_it_sleeps(mut stage: Sta
 /// It names the target in other words, and waits for its turn.
 async fn a_service_that_nobody_has_looked_at_yet_is_redirected_too(mut stage: Stage) -> Result<()> {
     stage.app("web", 1).await?;
-    let proxy = stage.operate_through_proxy().await?;
-    stage.mode("web", "serve").await;
     stage.service("grpc", json!({ "app": "web" })).await?;
+    stage.mode("web", "serve").await;
+    stage.retire().await;
+    let proxy = stage.proxy().await?;
+    stage.operate_behind_as_said(&proxy, patient(&stage)).await?;
+    stage.app("barrier", 1).await?;
+    stage.mode("barrier", "serve").await;
     let first_write = Match::any().verb(Verb::Patch).path(stage.elasti_path("grpc"));
     let unseen = proxy.on(first_write).once().stall();
     stage.elasti("grpc", "grpc", ("apps/v1", "deployments", "web")).await?;
@@ -206,6 +210,7 @@ async fn a_service_that_nobody_has_looked_at_yet_is_redirected_too(mut stage: St
     unseen.release();
     met(&scaling, &mut sleep).await;
     assert!(stage.find(&stage.slice_path("grpc")).await.is_some(), "grpc is not redirected");
+    assert!(noted(&stage.get(&stage.elasti_path("grpc")).await?), "whoever comes after this does not know");
     scaling.release();
     sleep.await??;
     stage.close().await
@@ -264,6 +269,13 @@ fn watches_of_web() -> Match {
     Match::watch().path_contains("/deployments").field_selector("metadata.name=web")
 }
 
+/// An operator that tries to put something to sleep for longer than any test waits.
+fn patient(stage: &Stage) -> OperatorSettings {
+    let mut settings = stage.settings();
+    settings.sleep_deadline = Duration::from_secs(600);
+    settings
+}
+
 /// The target sleeps, which the operator knows of, and does not see: it cannot read the target until the fault is removed.
 async fn asleep_unseen(stage: &mut Stage) -> Result<(Proxy, Fault, JoinHandle<Result<Asleep, SleepError>>)> {
     stage.app("web", 1).await?;
@@ -271,10 +283,7 @@ async fn asleep_unseen(stage: &mut Stage) -> Result<(Proxy, Fault, JoinHandle<Re
     stage.mode("web", "serve").await;
     stage.retire().await;
     let proxy = stage.proxy().await?;
-    let mut settings = stage.settings();
-    // Longer than any test waits.
-    settings.sleep_deadline = Duration::from_secs(600);
-    stage.operate_behind_as_said(&proxy, settings).await?;
+    stage.operate_behind_as_said(&proxy, patient(stage)).await?;
     stage.app("barrier", 1).await?;
     stage.mode("barrier", "serve").await;
     let stalled = proxy.on(Match::any().verb(Verb::Update).path_contains("/web/scale")).once().stall();
@@ -296,7 +305,7 @@ async fn nothing_is_held_longer_where_a_sleep_and_a_wake_are_seen_as_one(mut sta
     // What was missed is listed, and not told one by one.
     let missed = proxy.on(watches_of_web()).once().answer(Answer::gone());
     unseen.remove();
-    missed.wait_applied(1).await;
+    met_once(&missed).await;
     tokio::time::timeout(SOON, sleep).await???;
     stage.mode("web", "serve").await;
     stage.gone(&stage.slice_path("web")).await;

@@ -51,7 +51,7 @@ impl Sleeping {
         let stalled = proxy.on(scaled()).once().stall();
         let mut process = killed::start(&proxy, &stage.namespace, &folder.path().join("log"))?;
         tokio::select! {
-            () = stalled.wait_applied(1) => {}
+            () = met_once(&stalled) => {}
             ended = process.ended() => bail!("it ended with {ended:?}: {}", process.logged()),
         }
         let elasti = stage.get(&stage.elasti_path("web")).await?;
