@@ -70,7 +70,7 @@ use state::State;
 /// let pod = intake.object(arrived)?;
 ///
 /// let (mut writer, cache) = cache::cache(Scopes::all());
-/// let list = Change::Replace { scope: None, objects: vec![pod], stays: Stays::Nothing, version: Version::from("9") };
+/// let list = Change::Replace { scope: None, objects: vec![pod], stays: Stays::Nothing, version: Version::from("9"), went_back: false };
 /// let told = writer.apply([list]);
 /// assert!(matches!(&told[..], [Applied::Added { new }] if new.name() == "a"));
 ///
@@ -125,6 +125,9 @@ pub enum Change {
         stays: Stays,
         /// The version of the list.
         version: Version,
+        /// Whether the server is known to have gone back since the last one: versions are given once more, and to something else.
+        /// Where this version is less than the last one, that is seen without it.
+        went_back: bool,
     },
     /// Nothing happened up to this version.
     Progress {

@@ -101,6 +101,8 @@ pub(crate) enum Delta {
         /// Whether what is not among them is gone. Not so where an item could not even be told by its name.
         complete: bool,
         version: Version,
+        /// Whether the server went back since what was told before.
+        went_back: bool,
     },
     /// An object is there, or has changed.
     Put(Object),
@@ -266,6 +268,8 @@ pub(crate) struct Reflector<T, S> {
     unreadable: HashSet<ObjectKey>,
     /// Whether the credentials were read anew since the last success.
     reloaded: bool,
+    /// Whether the server went back since everything was listed.
+    rewound: bool,
     /// Whether it was told that the resource is gone.
     absent: bool,
     /// The turn to list, from the beginning of a list to its end.
@@ -336,6 +340,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             fruitless: 0,
             unreadable: HashSet::new(),
             reloaded: false,
+            rewound: false,
             absent: false,
             turn: None,
             upkeep: Upkeep::default(),

@@ -150,7 +150,13 @@ mod tests {
         let (mut writer, cache) = cache(Scopes::all());
         let now = [object("same", 1, 1), object("changed", 2, 7), object("new", 4, 8)];
         let stays = Stays::Nothing;
-        writer.apply([Change::Replace { scope: None, objects: now.to_vec(), stays, version: "9".into() }]);
+        writer.apply([Change::Replace {
+            scope: None,
+            objects: now.to_vec(),
+            stays,
+            version: "9".into(),
+            went_back: false,
+        }]);
         let gap = Event::Gap { missed: 12, now: cache.snapshot() };
         assert_eq!(said(&story.hear(gap)), ["gap 12", "-gone 1 false", "~changed 1→7", "+new 8"]);
         // What follows is known already.

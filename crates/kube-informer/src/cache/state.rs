@@ -8,7 +8,7 @@ use super::postings::Postings;
 use super::scope::Scopes;
 use super::store::Store;
 use super::{Applied, Change, Stays};
-use crate::object::{KeyRef, Object, ObjectKey, Version};
+use crate::object::{KeyRef, Object, ObjectKey};
 use crate::sabotage::{self, Sabotage};
 
 /// All that readers see together. A clone costs a few pointers, and stays as it is.
@@ -75,8 +75,17 @@ impl State {
                 self.remove(object, told, faults);
             }
             Change::RemoveKey { key } => self.remove_key(&key, told, faults),
-            Change::Replace { scope, objects, stays, version } => {
-                self.replace(scope.as_deref(), objects, &stays, version, told, faults);
+            Change::Replace { scope, objects, stays, version, went_back } => {
+                let scope = scope.as_deref();
+                if !self.scopes.has(scope) {
+                    self.ignored.out_of_scope += 1;
+                    return;
+                }
+                let before = self.scopes.version(scope.unwrap_or_default()).flatten();
+                let went_back = went_back || before.is_some_and(|before| version < *before);
+                let source = if went_back { Source::Rewound } else { Source::List };
+                self.scopes.reset(scope, version);
+                self.replace(scope, objects, &stays, source, told, faults);
             }
             Change::Progress { scope, version } => {
                 if self.scopes.has(scope.as_deref()) {
@@ -150,24 +159,15 @@ impl State {
         scope: Option<&str>,
         mut objects: Vec<Object>,
         stays: &Stays,
-        version: Version,
+        source: Source,
         told: &mut Vec<Applied>,
         faults: &mut Faults,
     ) {
-        if !self.scopes.has(scope) {
-            self.ignored.out_of_scope += 1;
-            return;
-        }
         if let Some(namespace) = scope {
             let all = objects.len();
             objects.retain(|object| object.namespace() == namespace);
             self.ignored.out_of_scope += (all - objects.len()) as u64;
         }
-        let before = self.scopes.version(scope.unwrap_or_default()).flatten();
-        let went_back = before.is_some_and(|before| version < *before);
-        let source = if went_back { Source::Rewound } else { Source::List };
-        self.scopes.reset(scope, version);
-
         let mut listed = Marks::new(self.store.end());
         for object in &objects {
             if let Some((id, _)) = self.store.find(object.key()) {

@@ -67,7 +67,7 @@ fn version(number: u64) -> Version {
 }
 
 fn list(objects: Vec<Object>, at: u64) -> Change {
-    Change::Replace { scope: None, objects, stays: Stays::Nothing, version: version(at) }
+    Change::Replace { scope: None, objects, stays: Stays::Nothing, version: version(at), went_back: false }
 }
 
 /// What was told, in short: `+a@1`, `~a@1>2`, `-a@2`, `?a@2` for a deletion that is not certain.
@@ -137,6 +137,7 @@ fn versions_that_are_no_numbers_are_taken_as_they_come() {
             objects: vec![text("zz")],
             stays: Stays::Nothing,
             version: Version::from("q"),
+            went_back: false,
         },
         Change::Put(text("aa")),
         Change::Put(text("aa")),
@@ -160,6 +161,7 @@ fn every_scope_has_its_own_version_and_its_own_lists() {
         objects,
         stays: Stays::Nothing,
         version: version(at),
+        went_back: false,
     };
     writer.apply([scoped("one", vec![at("one", "a", 1), at("one", "b", 2)], 5)]);
     let snapshot = cache.snapshot();
@@ -379,7 +381,13 @@ fn a_list_leaves_what_could_not_be_read_as_it_was() {
         |name, version| maker.make(&Made { namespace: "n", name, uid: name, version, ..Made::default() });
     let key = |name: &str| ObjectKey { namespace: "n".to_owned(), name: name.to_owned() };
     writer.apply([list(vec![at("a", 1), at("b", 2), at("c", 3)], 3)]);
-    let some = |objects, stays, at| Change::Replace { scope: None, objects, stays, version: version(at) };
+    let some = |objects, stays, at| Change::Replace {
+        scope: None,
+        objects,
+        stays,
+        version: version(at),
+        went_back: false,
+    };
     let names = || cache.list().iter().map(|object| object.name().to_owned()).collect::<Vec<_>>();
 
     let told = writer.apply([some(vec![at("a", 4)], Stays::Those(vec![key("b"), key("unknown")]), 5)]);

@@ -117,10 +117,10 @@ impl Turn {
                     bookmarks += 1;
                     Change::Progress { scope: namespace, version }
                 }
-                Delta::Replace { objects, unreadable, complete, version } => {
+                Delta::Replace { objects, unreadable, complete, version, went_back } => {
                     core.listed(objects.len());
                     let stays = if complete { Stays::Those(unreadable) } else { Stays::Everything };
-                    let replace = Change::Replace { scope: namespace, objects, stays, version };
+                    let replace = Change::Replace { scope: namespace, objects, stays, version, went_back };
                     if !self.synced.contains(&scope) {
                         // What there is at the beginning is told apart from what changes.
                         self.flush(core, &mut changes, &mut bookmarks);

@@ -416,8 +416,13 @@ async fn what_is_on_its_way_to_the_cache_is_counted() {
     let on_the_way = || (core.stats().queue_length, core.stats().queue_bytes);
     assert_eq!(on_the_way(), (0, 0));
     // A list, and what comes while that waits.
-    let list =
-        Delta::Replace { objects: Vec::new(), unreadable: Vec::new(), complete: true, version: "3".into() };
+    let list = Delta::Replace {
+        objects: Vec::new(),
+        unreadable: Vec::new(),
+        complete: true,
+        version: "3".into(),
+        went_back: false,
+    };
     sink.deliver(list).await.unwrap();
     let (length, bytes) = on_the_way();
     assert!(length == 1 && bytes > 0, "{length}, {bytes}");

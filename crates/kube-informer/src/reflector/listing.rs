@@ -183,14 +183,15 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let Complete { objects, unreadable, nameless } = staged.complete();
         self.intakes.settle();
         self.unreadable = unreadable.iter().cloned().collect();
-        if self.version.as_ref().is_some_and(|seen| version < *seen) {
-            self.upkeep.went_back();
-        }
+        // The server may have caught up by now with what was seen of it before it went back.
+        let went_back = std::mem::take(&mut self.rewound) || self.went_back(&version);
         self.version = Some(version.clone());
         (self.reloaded, self.absent) = (false, false);
-        self.upkeep.listed(&objects, self.intakes.dictionaries());
+        self.upkeep.listed(&objects, self.intakes.dictionaries(), went_back);
         let listed = Report::Listed { objects: objects.len(), encoding, streaming, version: version.clone() };
-        self.sink.deliver(Delta::Replace { objects, unreadable, complete: !nameless, version }).await?;
+        self.sink
+            .deliver(Delta::Replace { objects, unreadable, complete: !nameless, version, went_back })
+            .await?;
         self.sink.report(listed);
         Ok(())
     }

@@ -98,9 +98,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                     self.absent = true;
                     self.unreadable.clear();
                     let (objects, unreadable) = (Vec::new(), Vec::new());
-                    self.upkeep.listed(&objects, self.intakes.dictionaries());
+                    self.upkeep.listed(&objects, self.intakes.dictionaries(), true);
                     // Of the last version that was seen: what comes back is not older.
-                    let replace = Delta::Replace { objects, unreadable, complete: true, version };
+                    let replace =
+                        Delta::Replace { objects, unreadable, complete: true, version, went_back: false };
                     self.sink.deliver(replace).await?;
                     self.sink.report(Report::Absent);
                 }

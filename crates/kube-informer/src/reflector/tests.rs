@@ -167,7 +167,7 @@ async fn promise_1_a_version_that_is_too_large_or_expired_falls_back_to_the_newe
         ])
         .run()
         .await;
-        assert_eq!(seen.deltas, ["replace 5:", "replace 3: a@1"]);
+        assert_eq!(seen.deltas, ["replace 5:", "replace 3: a@1 (went back)"]);
         assert_eq!(
             seen.requests[3..6],
             ["resourceVersion=5 resourceVersionMatch=NotOlderThan", "limit=500", "limit=500"]
@@ -355,7 +355,7 @@ async fn promise_6_versions_that_went_back_are_found_and_everything_is_listed_an
     let newest = "watch=1 allowWatchBookmarks=true sendInitialEvents=true resourceVersionMatch=NotOlderThan";
     let first = then(streaming(&[("a", 1), ("b", 4)], 50), [Piece::bookmark(3, false), Piece::Hang]);
     let seen = Play::new([Answer::Watch(first), again()]).run().await;
-    assert_eq!(seen.deltas, ["replace 50: a@1 b@4", "replace 3: a@1"]);
+    assert_eq!(seen.deltas, ["replace 50: a@1 b@4", "replace 3: a@1 (went back)"]);
     assert_eq!(seen.requests[1], newest);
 
     // By a look at the server after silence.
@@ -369,8 +369,14 @@ async fn promise_6_versions_that_went_back_are_found_and_everything_is_listed_an
     ])
     .run()
     .await;
-    assert_eq!(seen.deltas, ["replace 50: a@1 b@4", "replace 3: a@1"], "{seen:?}");
+    assert_eq!(seen.deltas, ["replace 50: a@1 b@4", "replace 3: a@1 (went back)"], "{seen:?}");
     assert_eq!(seen.requests[3..], ["limit=1", newest]);
+
+    // By the time of the list, it may be where it was before.
+    let first = then(streaming(&[("a", 1), ("b", 4)], 50), [Piece::bookmark(3, false), Piece::Hang]);
+    let later = then(streaming(&[("a", 1)], 60), [Piece::error(410, "Expired")]);
+    let seen = Play::new([Answer::Watch(first), Answer::Lost, Answer::Watch(later), again()]).run().await;
+    assert_eq!(seen.deltas[..2], ["replace 50: a@1 b@4", "replace 60: a@1 (went back)"]);
 }
 
 #[tokio::test(start_paused = true)]

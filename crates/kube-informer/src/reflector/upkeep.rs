@@ -90,17 +90,19 @@ impl Upkeep {
         self.lasting = apart.into_iter().map(|(_, object)| object).collect::<Vec<_>>().into_iter();
     }
 
-    /// Versions are given once more, and to something else: nothing of what came before is to take the place of that.
-    pub(super) fn went_back(&mut self) {
-        (self.fresh, self.fresh_bytes) = (VecDeque::new(), 0);
-        self.lasting = Vec::new().into_iter();
-    }
-
-    /// Everything was listed: these objects, some of them before the dictionary that there is now.
-    pub(super) fn listed(&mut self, objects: &[Object], dictionaries: Dictionaries) {
-        let changed = std::mem::replace(&mut self.dictionaries, dictionaries) != dictionaries;
-        let left = if changed { objects.to_vec() } else { Vec::new() };
-        (self.left, self.events) = (left.into_iter(), 0);
+    /// Everything was listed: these objects, some of them before the dictionary that there is now. `anew`: nothing of what came before
+    /// is to take the place of any of them. Where a server went back, versions are given once more, and to something else.
+    pub(super) fn listed(&mut self, objects: &[Object], dictionaries: Dictionaries, anew: bool) {
+        if anew {
+            (self.fresh, self.fresh_bytes) = (VecDeque::new(), 0);
+            (self.lasting, self.left) = (Vec::new().into_iter(), Vec::new().into_iter());
+        }
+        // What is left of before is mostly still held as it was: a list of the same brings nothing new.
+        if std::mem::replace(&mut self.dictionaries, dictionaries) != dictionaries {
+            let all: Vec<Object> = objects.to_vec();
+            self.left = all.into_iter();
+        }
+        self.events = 0;
     }
 }
 
@@ -109,7 +111,14 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     pub(super) fn upkeep_event(&mut self) {
         self.upkeep.events += 1;
         self.upkeep.unlooked += 1;
-        if self.upkeep.unlooked < EVENTS || !self.upkeep.left.as_slice().is_empty() {
+        if self.upkeep.unlooked >= EVENTS {
+            self.look_for_dictionary();
+        }
+    }
+
+    /// Where there is another dictionary, and nothing is left that was made with those before, all is to be made anew.
+    fn look_for_dictionary(&mut self) {
+        if !self.upkeep.left.as_slice().is_empty() {
             return;
         }
         self.upkeep.unlooked = 0;
@@ -127,7 +136,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             self.upkeep.set_apart();
             return Ok(());
         }
-        let (mut smaller, mut room) = (Vec::new(), Room::default());
+        let (mut smaller, mut room, packs) =
+            (Vec::new(), Room::default(), !self.upkeep.lasting.as_slice().is_empty());
         while room.is_left()
             && let Some(object) = self.upkeep.lasting.next()
         {
@@ -143,6 +153,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         {
             room.take(&object);
             smaller.extend(self.intakes.of(object.encoding()).repack(&object));
+        }
+        if packs {
+            // To pack is to sample, too: no further event may come to see what came of that.
+            self.look_for_dictionary();
         }
         if !self.upkeep.is_waiting() {
             // The old objects' memory, which the rest of the vectors is.
@@ -222,6 +236,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_outlasts_a_list_unless_that_is_of_another_dictionary_or_anew() {
+        let (old, new) = (config_map("old", 10), config_map("new", 10));
+        let left_after = |dictionaries: Dictionaries, anew: bool| {
+            let mut upkeep = Upkeep { left: vec![old.clone()].into_iter(), ..Upkeep::default() };
+            upkeep.listed(std::slice::from_ref(&new), dictionaries, anew);
+            upkeep.left.map(|object| object.name().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(left_after([0, 0], false), ["old"]);
+        assert_eq!(left_after([0, 0], true), [""; 0]);
+        assert_eq!(left_after([0, 1], false), ["new"]);
+        assert_eq!(left_after([0, 1], true), ["new"]);
+    }
+
+    #[test]
     fn what_came_before_versions_went_back_is_not_packed() {
         let mut upkeep = Upkeep::default();
         let objects: Vec<Object> = (0..8).map(|at| config_map(&at.to_string(), FRESH / 4)).collect();
@@ -229,7 +257,9 @@ mod tests {
         assert!(upkeep.is_due());
         upkeep.set_apart();
         assert!(upkeep.is_waiting() && !upkeep.fresh.is_empty());
-        upkeep.went_back();
+        upkeep.listed(&[], Dictionaries::default(), false);
+        assert!(upkeep.is_waiting() && !upkeep.fresh.is_empty());
+        upkeep.listed(&[], Dictionaries::default(), true);
         assert!(!upkeep.is_waiting() && upkeep.fresh.is_empty() && upkeep.fresh_bytes == 0);
     }
 }

@@ -62,6 +62,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let settled = watch.began + SHORT.min(watch.timeout);
         let until = if watch.told { suspicious } else { suspicious.min(settled) };
         if self.upkeep.is_due() {
+            // What came does not wait for it.
+            self.sink.flush().await?;
             self.upkeep_step().await?;
         }
         let heard = tokio::select! {
@@ -94,7 +96,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                     Ok(Bookmark { version, .. }) => {
                         self.liveness.bookmark();
                         if self.went_back(&version) {
-                            return Ok(State::Begin { freshness: Freshness::Newest, why: Why::WentBack });
+                            return Ok(self.rewound());
                         }
                         tracing::trace!(%version, "nothing more has happened");
                         self.version = Some(version.clone());
@@ -244,9 +246,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     /// not be allowed to list. Whether the server is there, the watch finds out.
     pub(super) async fn probe(&mut self) -> State {
         match self.server_version().await {
-            Ok(version) if self.went_back(&version) => {
-                State::Begin { freshness: Freshness::Newest, why: Why::WentBack }
-            }
+            Ok(version) if self.went_back(&version) => self.rewound(),
             Ok(_) => State::Connect,
             // It is there, and asks for something.
             Err(fault @ Fault::Status(_))
@@ -275,8 +275,14 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         }
     }
 
+    /// Everything, from a server that went back; which is remembered until that is listed.
+    fn rewound(&mut self) -> State {
+        self.rewound = true;
+        State::Begin { freshness: Freshness::Newest, why: Why::WentBack }
+    }
+
     /// Whether a version of the server is older than what was seen of it.
-    fn went_back(&self, server: &Version) -> bool {
+    pub(super) fn went_back(&self, server: &Version) -> bool {
         self.version.as_ref().is_some_and(|seen| server < seen)
     }
 }

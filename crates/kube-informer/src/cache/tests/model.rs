@@ -350,6 +350,7 @@ fn run(scoped: bool, batches: Vec<Vec<Step>>) {
                     objects: list.iter().map(|(key, plain)| object(&mut maker, *key, plain)).collect(),
                     stays: Stays::Nothing,
                     version: version(*at),
+                    went_back: false,
                 }),
                 Step::Progress(scope, at) => changes.push(Change::Progress {
                     scope: model.scope(*scope).1.map(Into::into),

@@ -85,10 +85,11 @@ fn where_versions_went_back_the_content_tells_what_is_known() {
             })
         };
         let node = || cache.get("n", "a").unwrap().pointer::<String>("/spec/nodeName").unwrap().unwrap();
-        let mut lists = |objects, at| {
+        let mut listed = |objects, at, went_back| {
             let (scope, stays, version) = (scope.map(Into::into), Stays::Nothing, version(at));
-            short(&writer.apply([Change::Replace { scope, objects, stays, version }]))
+            short(&writer.apply([Change::Replace { scope, objects, stays, version, went_back }]))
         };
+        let mut lists = |objects, at| listed(objects, at, false);
         assert_eq!(lists(vec![on("a", 50, "one"), on("b", 60, "one")], 90), "+a@50 +b@60");
         // As long as they do not, a version is given once.
         assert_eq!(lists(vec![on("a", 50, "two"), on("b", 60, "two")], 90), "");
@@ -99,6 +100,10 @@ fn where_versions_went_back_the_content_tells_what_is_known() {
         // Also where one came as JSON and the other did not.
         assert_eq!(lists(vec![in_protobuf("three")], 60), "?b@60 ~a@50>50");
         assert_eq!(node(), "three");
+        // By the time of the list, the server may be where it was before.
+        assert_eq!(lists(vec![on("a", 50, "four")], 80), "");
+        assert_eq!(listed(vec![on("a", 50, "four")], 95, true), "~a@50>50");
+        assert_eq!(node(), "four");
     }
 }
 

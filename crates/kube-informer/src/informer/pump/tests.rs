@@ -23,7 +23,13 @@ fn go_on(mut run: Pin<&mut impl Future<Output = ()>>) -> Poll<()> {
 }
 
 fn replace(objects: Vec<Object>, version: &str) -> Delta {
-    Delta::Replace { objects, unreadable: Vec::new(), complete: true, version: version.into() }
+    Delta::Replace {
+        objects,
+        unreadable: Vec::new(),
+        complete: true,
+        version: version.into(),
+        went_back: false,
+    }
 }
 
 #[tokio::test]

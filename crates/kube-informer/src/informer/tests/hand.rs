@@ -98,7 +98,13 @@ impl Hand {
 
     pub(crate) fn replace(&mut self, objects: Vec<Object>, version: u64) {
         let version = version.to_string().as_str().into();
-        self.apply(Delta::Replace { objects, unreadable: Vec::new(), complete: true, version });
+        self.apply(Delta::Replace {
+            objects,
+            unreadable: Vec::new(),
+            complete: true,
+            version,
+            went_back: false,
+        });
     }
 
     pub(crate) fn put(&mut self, name: &str, version: u64) {

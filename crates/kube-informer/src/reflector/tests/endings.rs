@@ -187,7 +187,7 @@ async fn promise_6_a_server_that_comes_back_with_an_older_state_is_found_out_at_
         let back = [Answer::Body(list(&[], 3)), Answer::Watch(then(streaming(&[], 3), [Piece::Hang]))];
         let answers = [listed([wait(60), Piece::Broken])].into_iter().chain(gone).chain(back);
         let seen = Play::new(answers).run().await;
-        assert_eq!(seen.deltas, ["replace 5: a@1", "replace 3:"], "{:?}", seen.requests);
+        assert_eq!(seen.deltas, ["replace 5: a@1", "replace 3: (went back)"], "{:?}", seen.requests);
     }
 }
 

@@ -452,7 +452,7 @@ impl Sink for Notebook {
         }
         let show = |object: &Object| format!("{}@{}", object.name(), object.version());
         let line = match delta {
-            Delta::Replace { objects, unreadable, complete, version } => {
+            Delta::Replace { objects, unreadable, complete, version, went_back } => {
                 let mut line = format!("replace {version}:");
                 for object in &objects {
                     line += &format!(" {}", show(object));
@@ -460,6 +460,7 @@ impl Sink for Notebook {
                 for key in unreadable {
                     line += &format!(" (kept {key})");
                 }
+                line += if went_back { " (went back)" } else { "" };
                 line + if complete { "" } else { " (incomplete)" }
             }
             Delta::Put(object) => format!("put {}", show(&object)),
@@ -469,6 +470,10 @@ impl Sink for Notebook {
             Delta::Exchange(objects) => format!("exchange {}", objects.len()),
         };
         let mut seen = self.0.seen.lock().unwrap();
+        if line.starts_with("exchange") && seen.waiting > 0 {
+            let last = seen.deltas.last().map(String::as_str).unwrap_or_default();
+            assert!(!last.starts_with("put"), "{last} waited until others were packed");
+        }
         seen.deltas.push(line);
         seen.waiting += 1;
         Ok(())
