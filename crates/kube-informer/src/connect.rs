@@ -21,6 +21,8 @@ use kube_client::client::Body;
 use kube_client::{Client, Config};
 
 use self::body::Stream;
+use self::gather::Gather;
+use self::pulse::Allowed;
 use crate::encoding::ServerVersion;
 use crate::reflector::transport::{Absence, Failure, Request, Response, Transport};
 use crate::resource::Resource;
@@ -29,6 +31,7 @@ use crate::resource::Resource;
 mod address;
 mod agent;
 mod client;
+pub(crate) mod gather;
 mod line;
 mod login;
 mod pulse;
@@ -55,6 +58,8 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     /// Which client the last request of this clone was sent with.
     used: AtomicU64,
+    /// How long what comes over watches of this clone may wait.
+    gather: Option<Gather>,
 }
 
 struct Shared {
@@ -117,7 +122,12 @@ impl Connection {
             reloading: tokio::sync::Mutex::default(),
             version: OnceLock::new(),
         };
-        Self { shared: Arc::new(shared), used: AtomicU64::new(0) }
+        Self { shared: Arc::new(shared), used: AtomicU64::new(0), gather: None }
+    }
+
+    /// The same, and what comes over its watches may wait. With somebody's own client, or through a proxy, nothing does.
+    pub(crate) fn gathering(&self, gather: &Gather) -> Self {
+        Self { gather: Some(gather.clone()), ..self.clone() }
     }
 
     /// The client in use, for what else is to be asked of the server. Another one takes its place when credentials are
@@ -150,13 +160,14 @@ impl Connection {
             .map_err(|error| Failure { refused: false, message: format!("{uri}: {error}") })?;
         let (number, client) = self.current();
         self.used.fetch_max(number, Ordering::Relaxed);
-        let response = client.send(request).await.map_err(|error| cause::failure(&error))?;
+        let mut response = client.send(request).await.map_err(|error| cause::failure(&error))?;
+        let gather = response.extensions_mut().remove::<Allowed>().zip(self.gather.clone());
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         Ok(Response {
             status: response.status().as_u16(),
             content_type: text(http::header::CONTENT_TYPE).map(str::to_owned),
             retry_after: text(http::header::RETRY_AFTER).and_then(retry_after::read),
-            body: Box::new(Stream(response.into_body())),
+            body: Box::new(Stream { body: response.into_body(), gather }),
         })
     }
 
@@ -210,7 +221,7 @@ impl Transport for Connection {
 impl Clone for Connection {
     fn clone(&self) -> Self {
         let used = AtomicU64::new(self.used.load(Ordering::Relaxed));
-        Self { shared: Arc::clone(&self.shared), used }
+        Self { shared: Arc::clone(&self.shared), used, gather: self.gather.clone() }
     }
 }
 

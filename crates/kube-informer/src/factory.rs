@@ -27,8 +27,8 @@
 //! ```
 //!
 //! - Informers are shared by what they ask the server for and by what they keep of it: resource, scope, selectors,
-//!   encoding, dropped fields. Not by the type that their objects are seen as, the views that are kept, or how often
-//!   everything is said again.
+//!   encoding, dropped fields. Not by the type that their objects are seen as, the views that are kept, how often
+//!   everything is said again, or how long changes may wait for others.
 //! - They begin with [`start`](Factory::start); those that are asked for later begin at once.
 //! - [`shutdown`](Factory::shutdown) ends everything and waits for it: nothing runs or is called afterwards. Where all
 //!   handles of a factory and of its informers are dropped, everything is told to end, and nothing waited for. A handler
@@ -49,7 +49,9 @@ pub(crate) mod lease;
 mod metrics;
 mod timings;
 
+pub use crate::connect::gather::LONGEST as LONGEST_GATHER;
 pub use builder::InformerBuilder;
+use builder::Wishes;
 pub use timings::Timings;
 
 use crate::connect::{Catalog, CatalogError, ConnectError, Connection, ResolveError, Source};
@@ -57,7 +59,6 @@ use crate::informer::callers::Callers;
 use crate::informer::core::Core;
 use crate::informer::spec::Spec;
 use crate::informer::{Informer, InformerStats, NotSynced, Scope};
-use crate::object::ViewBudget;
 use crate::reflector::{Server, Settings};
 use crate::resource::{Placement, Resource};
 
@@ -318,25 +319,27 @@ impl Factory {
     }
 
     /// The informer for this; started, if the others are.
-    fn shared<K>(&self, spec: Spec, views: Option<ViewBudget>, resync: Option<Duration>) -> Informer<K> {
+    fn shared<K>(&self, spec: Spec, wishes: Wishes) -> Informer<K> {
         let mut informers = self.lock();
-        let resync = resync.or(informers.resync);
-        let core = self.core(&mut informers, spec, views);
+        let resync = wishes.resync.or(informers.resync);
+        let core = self.core(&mut informers, spec, wishes);
         core.claims().keep();
         drop(informers);
         Informer::new(core, self.keeper(), resync)
     }
 
     /// The one that there is, or a new one.
-    fn core(&self, informers: &mut Informers, spec: Spec, views: Option<ViewBudget>) -> Arc<Core> {
+    fn core(&self, informers: &mut Informers, spec: Spec, wishes: Wishes) -> Arc<Core> {
+        let Wishes { views, gather, .. } = wishes;
         let phase = informers.phase;
         let Informers { all, made, settings, .. } = informers;
         let core = all.entry(spec).or_insert_with_key(|spec| {
             *made += 1;
             let name = format!("{}-{made}", spec.resource.plural).into();
-            Core::new(name, spec.clone(), views.unwrap_or_default(), self.inner.callers.clone())
+            Core::new(name, spec.clone(), views.unwrap_or_default(), gather, self.inner.callers.clone())
         });
         let core = Arc::clone(core);
+        core.gather().at_most(gather);
         match phase {
             Phase::Idle => {}
             Phase::Started => core.start(&self.inner.connection, &self.inner.server, settings),

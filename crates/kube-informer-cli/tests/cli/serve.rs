@@ -235,6 +235,20 @@ async fn clients_ask_for_other_resources_where_that_is_allowed() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_wait_for_others_where_that_is_allowed() -> Result<()> {
+    let place = Place::embedded().await?;
+    for (args, seconds) in [(&["configmaps"][..], "0"), (&["configmaps", "--gather", "20ms"], "0.02")] {
+        let served = Served::ready(&place.file(), args);
+        let (_, page) = served.get("/metrics").await;
+        let line = page.lines().find(|line| line.starts_with("kube_informer_gather_seconds{"));
+        let value = line.and_then(|line| line.rsplit(' ').next()).map(str::parse::<f64>);
+        assert_eq!(value, Some(Ok(seconds.parse()?)), "{page}");
+        assert_eq!(served.terminate().await, Some(0));
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_says_in_one_line_why_it_does_not_start() -> Result<()> {
     let place = Place::embedded().await?;
     let (there, away) = (place.file(), File::kubeconfig(&Access::anonymous("http://127.0.0.1:1")));
@@ -249,6 +263,9 @@ async fn it_says_in_one_line_why_it_does_not_start() -> Result<()> {
         (&["pods", "--kubeconfig", &there, "--listen", "0.0.0.0:0"], 1, "give a token"),
         (&["pods", "--kubeconfig", &there, "--token-file", "/nowhere/at/all"], 1, "/nowhere/at/all"),
         (&["nodes", "--kubeconfig", &there, "-n", "shop"], 2, "nodes are in no namespace"),
+        (&["pods", "--kubeconfig", &there, "--gather", "20"], 2, "too long: at most 50ms"),
+        (&["pods", "--kubeconfig", &there, "--gather", "20us"], 2, "too short: at least 1ms"),
+        (&["pods", "--kubeconfig", &there, "--gather", "soon"], 2, "such as 30s"),
     ] {
         let output = tokio::task::block_in_place(|| run(&[&["serve"], args].concat()));
         let said = text(&output.stderr);

@@ -35,6 +35,8 @@ enum Wanted {
 pub(super) struct Settings {
     pub(super) any: bool,
     pub(super) scope: Scope,
+    /// How long changes may wait for others on their way.
+    pub(super) gather: Duration,
     /// Changes that may wait for the hub.
     pub(super) queue: usize,
     pub(super) idle: Duration,
@@ -73,6 +75,7 @@ impl Builder {
         let settings = Settings {
             any: false,
             scope: Scope::All,
+            gather: Duration::ZERO,
             queue: 16_384,
             idle: Duration::from_secs(300),
             others: 64,
@@ -103,6 +106,14 @@ impl Builder {
     /// Which objects are followed. The default is all.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.settings.scope = scope;
+        self
+    }
+
+    /// How long changes may wait for others on their way from the server, which costs the processor less where they come
+    /// often: see [`InformerBuilder::gather`](kube_informer::factory::InformerBuilder::gather). They do not, unless this is
+    /// said.
+    pub fn gather(mut self, longest: Duration) -> Self {
+        self.settings.gather = longest;
         self
     }
 

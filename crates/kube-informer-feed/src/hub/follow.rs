@@ -36,6 +36,7 @@ impl Hub {
             .factory
             .configure_resource(resource, inner.settings.scope.clone())
             .managed_fields(ManagedFields::Writers)
+            .gather(inner.settings.gather)
             .informer();
         self.open(&mut core, informer, wanted, false)
     }

@@ -3,36 +3,48 @@
 //! To be told that something has come costs as much as to read some kilobytes of it: a thread is woken, and goes to sleep
 //! again. A server sends a list piece by piece, and who is fast is woken for each. So while much comes, nobody waits for the
 //! next piece: what has come meanwhile is read at once. As soon as less comes, whoever waits is told again.
+//!
+//! Who reads may allow that what comes waits for more of it, up to some time (`Gather`). Then a socket is asked, too, where
+//! little comes, but often: as often as that time says, and more often where more comes than the kernel keeps. What comes after
+//! a silence is told at once; when nothing has come for some pauses, whoever waits is told again.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::coop::{has_budget_remaining, poll_proceed};
 use tokio::time::{Sleep, sleep};
 
+use self::pace::{Often, Pace, Rate};
+use super::gather::Gather;
+
+mod pace;
+
 /// See the module.
 pub(super) struct Pulse {
     socket: Socket,
     rate: Rate,
+    often: Often,
+    /// Whether something came since it was last looked at how often it does.
+    heard: bool,
+    gather: Allowed,
     /// Somebody waits until more can be written, and is to be told: it cannot be asked meanwhile.
     is_full: bool,
     /// Where those are told.
     runtime: Handle,
 }
 
-/// What came since then, and how often nothing more had.
-struct Rate {
-    since: Instant,
-    came: usize,
-    waits: u32,
-}
+/// How long what comes may wait, once who reads has allowed it. It is one of the connection's extras, by which readers find it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Allowed(Arc<OnceLock<Gather>>);
 
 enum Socket {
     // ## Told => (Told | Asked)
@@ -49,42 +61,50 @@ struct Asked {
     pause: Pin<Box<Sleep>>,
     /// Whether it is not to be asked before the pause is over.
     pausing: bool,
+    pace: Pace,
     /// What came since the last pause.
     came: usize,
     /// Who waits for the pause to end.
     reader: Option<Waker>,
 }
 
-/// The runtime's clock makes up to two of it, and has no shorter one.
-const PAUSE: Duration = Duration::from_millis(1);
-
-/// How much comes is looked at after so long, and so many waits.
-const LOOK: Duration = Duration::from_millis(4);
-const WAITS: u32 = 8;
-
-/// In a millisecond, this is much; and this is little.
-const MUCH: usize = 32 << 10;
-const LITTLE: usize = 8 << 10;
+/// What the kernel keeps for a socket, where it does not say it.
+const ROOM: usize = 128 << 10;
 
 impl Pulse {
     /// Where the stream is told of, which is where this is called.
     pub(super) fn new(stream: TcpStream) -> Self {
-        let (socket, rate) = (Socket::Told(stream), Rate::new(Instant::now()));
-        Self { socket, rate, is_full: false, runtime: Handle::current() }
+        let now = Instant::now();
+        Self {
+            socket: Socket::Told(stream),
+            rate: Rate::new(now),
+            often: Often::new(now),
+            heard: false,
+            gather: Allowed::default(),
+            is_full: false,
+            runtime: Handle::current(),
+        }
     }
 
     /// Whether it is to be asked from now on. Elsewhere than on Unix, pauses are too long for it.
     fn is_to_be_asked(&mut self) -> bool {
         // Who has had its turn does not wait for what comes.
-        cfg!(unix) && !self.is_full && has_budget_remaining() && self.rate.is_much(Instant::now())
+        if !cfg!(unix) || self.is_full || !has_budget_remaining() {
+            return false;
+        }
+        let now = Instant::now();
+        // Who looks again and again does not make anything come.
+        let heard = std::mem::take(&mut self.heard);
+        self.rate.is_much(now) || heard && self.often.is_often(now, self.gather.get())
     }
 
     fn ask(&mut self) -> io::Result<()> {
         if let Socket::Told(stream) = std::mem::replace(&mut self.socket, Socket::Lost) {
             let stream = stream.into_std()?;
             let _runtime = self.runtime.enter();
-            let pause = Box::pin(sleep(PAUSE));
-            self.socket = Socket::Asked(Asked { stream, pause, pausing: true, came: 0, reader: None });
+            let pace = Pace::new();
+            let pause = Box::pin(sleep(pace.length()));
+            self.socket = Socket::Asked(Asked { stream, pause, pausing: true, pace, came: 0, reader: None });
         }
         Ok(())
     }
@@ -96,7 +116,8 @@ impl Pulse {
         {
             let _runtime = self.runtime.enter();
             self.socket = Socket::Told(TcpStream::from_std(asked.stream)?);
-            self.rate = Rate::new(Instant::now());
+            let now = Instant::now();
+            (self.rate, self.often) = (Rate::new(now), Often::new(now));
             // The pause is gone: whoever waited for it must ask anew, to be told.
             asked.reader.into_iter().for_each(Waker::wake);
         }
@@ -107,27 +128,36 @@ impl Pulse {
     }
 }
 
-impl Rate {
-    fn new(now: Instant) -> Self {
-        Self { since: now, came: 0, waits: 0 }
+impl Allowed {
+    /// From now on, what comes may wait.
+    pub(super) fn set(&self, gather: Gather) {
+        // A connection of a watch has one reader.
+        let _ = self.0.set(gather);
     }
 
-    /// There is nothing to read: whether much has come lately.
-    fn is_much(&mut self, now: Instant) -> bool {
-        self.waits += 1;
-        let took = now.saturating_duration_since(self.since);
-        if self.waits < WAITS || took < LOOK {
-            return false;
-        }
-        let much = self.came as u128 >= MUCH as u128 * took.as_micros() / PAUSE.as_micros();
-        *self = Self::new(now);
-        much
+    pub(super) fn get(&self) -> Duration {
+        self.0.get().map_or(Duration::ZERO, Gather::get)
     }
 }
 
 impl Asked {
-    /// What has come; `None` as soon as that was little.
-    fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<Option<io::Result<()>>> {
+    /// How long it is waited for more; `None` where it is better to be told of it.
+    fn next_pause(&mut self, gather: Duration) -> Option<Duration> {
+        let came = std::mem::take(&mut self.came);
+        if gather.is_zero() {
+            return self.pace.next(came);
+        }
+        let room = SockRef::from(&self.stream).recv_buffer_size().unwrap_or(ROOM);
+        self.pace.next_within(came, gather, room)
+    }
+
+    /// What has come; `None` where it is better to be told of it.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+        gather: Duration,
+    ) -> Poll<Option<io::Result<()>>> {
         // The runtime does not see these reads: they must end a turn as others do.
         let turn = ready!(poll_proceed(cx));
         loop {
@@ -147,10 +177,8 @@ impl Asked {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if std::mem::take(&mut self.came) < LITTLE {
-                        return Poll::Ready(None);
-                    }
-                    self.pause.as_mut().reset(tokio::time::Instant::now() + PAUSE);
+                    let Some(pause) = self.next_pause(gather) else { return Poll::Ready(None) };
+                    self.pause.as_mut().reset(tokio::time::Instant::now() + pause);
                     self.pausing = true;
                 }
                 Err(error) => return Poll::Ready(Some(Err(error))),
@@ -165,14 +193,16 @@ impl AsyncRead for Pulse {
         if let Socket::Told(stream) = &mut this.socket {
             let before = out.filled().len();
             let read = Pin::new(stream).poll_read(cx, out);
-            this.rate.came += out.filled().len() - before;
+            let came = out.filled().len() - before;
+            this.rate.came += came;
+            this.heard |= came > 0;
             if read.is_ready() || !this.is_to_be_asked() {
                 return read;
             }
             this.ask()?;
         }
         if let Socket::Asked(asked) = &mut this.socket
-            && let Some(read) = ready!(asked.poll_read(cx, out))
+            && let Some(read) = ready!(asked.poll_read(cx, out, this.gather.get()))
         {
             return Poll::Ready(read);
         }
@@ -233,10 +263,11 @@ impl AsyncWrite for Pulse {
 
 impl Connection for Pulse {
     fn connected(&self) -> Connected {
-        match &self.socket {
+        let connected = match &self.socket {
             Socket::Told(stream) => stream.connected(),
             Socket::Asked(_) | Socket::Lost => Connected::new(),
-        }
+        };
+        connected.extra(self.gather.clone())
     }
 }
 

@@ -16,16 +16,17 @@ use std::task::{Context, Poll, Wake, Waker};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use http::header::HOST;
-use http::{HeaderValue, Request, Response, Uri};
+use http::{Extensions, HeaderValue, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::Connect;
+use hyper_util::client::legacy::connect::{Connect, Connection};
 use kube_client::client::Body;
 use tower_service::Service;
 
+use super::pulse::Allowed;
 use crate::sync::AtomicU8;
 
 /// A watch is read by one who has nothing else to do, and reads on. More would only be memory that every watch keeps.
@@ -63,7 +64,7 @@ impl<C: Clone> Straight<C> {
 impl<C> Service<Request<Body>> for Straight<C>
 where
     C: Connect + Service<Uri, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
-    <C as Service<Uri>>::Response: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    <C as Service<Uri>>::Response: Connection + hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
     type Response = Response<Either<Incoming, Watch>>;
     type Error = BoxError;
@@ -79,7 +80,12 @@ where
             Box::pin(async move { Ok(open(connector, request).await?.map(Either::Right)) })
         } else {
             let response = self.pooled.request(request);
-            Box::pin(async move { Ok(response.await?.map(Either::Left)) })
+            Box::pin(async move {
+                let mut response = response.await?;
+                // Others share its connection, and do not want to wait.
+                response.extensions_mut().remove::<Allowed>();
+                Ok(response.map(Either::Left))
+            })
         }
     }
 }
@@ -89,15 +95,26 @@ fn is_watch(uri: &Uri) -> bool {
     parameters.any(|parameter| matches!(parameter, "watch=1" | "watch=true"))
 }
 
-/// Sends a request over a connection of its own.
-async fn open<C>(mut connector: C, mut request: Request<Body>) -> Result<Response<Watch>, BoxError>
+/// Sends a request over a new connection.
+async fn open<C>(mut connector: C, request: Request<Body>) -> Result<Response<Watch>, BoxError>
 where
     C: Service<Uri, Error: Into<BoxError>>,
-    C::Response: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    C::Response: Connection + hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
     let not_connected = |error: C::Error| NotConnected(error.into());
     poll_fn(|cx| connector.poll_ready(cx)).await.map_err(not_connected)?;
     let stream = connector.call(request.uri().clone()).await.map_err(not_connected)?;
+    let allowed = allowed(&stream);
+    let mut response = speak(stream, request).await?;
+    response.extensions_mut().extend(allowed);
+    Ok(response)
+}
+
+/// Sends a request over a connection, which is its own.
+async fn speak<S>(stream: S, mut request: Request<Body>) -> Result<Response<Watch>, BoxError>
+where
+    S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
     address(&mut request)?;
     let mut http = http1::Builder::new();
     let (mut requests, line) = http.max_buf_size(READ_AHEAD).handshake(stream).await?;
@@ -107,6 +124,16 @@ where
         poll_fn(|cx| line.poll(cx, |cx| response.as_mut().poll(cx))).await?
     };
     Ok(response.map(|body| Watch { body, line, _requests: requests }))
+}
+
+/// Where it can be said that what comes over a connection may wait. It goes with the response, to who reads that.
+fn allowed(stream: &impl Connection) -> Extensions {
+    let (mut extras, mut found) = (Extensions::new(), Extensions::new());
+    stream.connected().get_extras(&mut extras);
+    if let Some(allowed) = extras.remove::<Allowed>() {
+        found.insert(allowed);
+    }
+    found
 }
 
 /// The host goes into its header, and only the rest into the first line.
@@ -256,11 +283,11 @@ mod tests {
 
     use super::*;
 
-    /// Connects to the other end of a pipe, once.
-    struct Pipe(Option<DuplexStream>);
+    /// Connects to nobody.
+    struct Nobody;
 
-    impl Service<Uri> for Pipe {
-        type Response = TokioIo<DuplexStream>;
+    impl Service<Uri> for Nobody {
+        type Response = TokioIo<tokio::net::TcpStream>;
         type Error = BoxError;
         type Future = std::future::Ready<Result<Self::Response, BoxError>>;
 
@@ -269,7 +296,7 @@ mod tests {
         }
 
         fn call(&mut self, _: Uri) -> Self::Future {
-            std::future::ready(self.0.take().map(TokioIo::new).ok_or_else(|| "nobody is there".into()))
+            std::future::ready(Err("nobody is there".into()))
         }
     }
 
@@ -296,7 +323,7 @@ mod tests {
             far.write_all(HEAD).await.unwrap();
             String::from_utf8(asked).unwrap()
         };
-        let (response, asked) = tokio::join!(open(Pipe(Some(near)), request.unwrap()), served);
+        let (response, asked) = tokio::join!(speak(TokioIo::new(near), request.unwrap()), served);
         (response.unwrap().into_body(), far, asked)
     }
 
@@ -351,7 +378,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_is_not_there_is_an_error_that_says_so() {
         let request = Request::get("https://example.com/api/v1/pods?watch=1").body(Body::empty()).unwrap();
-        let Err(error) = open(Pipe(None), request).await else { panic!("nobody was there") };
+        let Err(error) = open(Nobody, request).await else { panic!("nobody was there") };
         assert_eq!(crate::connect::cause::chain(&*error), "nobody is there");
     }
 

@@ -34,9 +34,16 @@ use crate::reflector::request::Form;
 pub struct InformerBuilder<K = serde_json::Value> {
     factory: Factory,
     spec: Spec,
-    views: Option<ViewBudget>,
-    resync: Option<Duration>,
+    wishes: Wishes,
     view: PhantomData<fn() -> K>,
+}
+
+/// What informers are not shared by.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wishes {
+    pub(super) views: Option<ViewBudget>,
+    pub(super) resync: Option<Duration>,
+    pub(super) gather: Duration,
 }
 
 impl<K> InformerBuilder<K> {
@@ -95,30 +102,45 @@ impl<K> InformerBuilder<K> {
 
     /// Which decoded views are kept. Of those who share an informer, the first to ask for it decides.
     pub fn views(mut self, views: ViewBudget) -> Self {
-        self.views = Some(views);
+        self.wishes.views = Some(views);
         self
     }
 
     /// How often everything is said again to those who are told, unless they say otherwise. Zero is never.
     pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = Some(period);
+        self.wishes.resync = Some(period);
+        self
+    }
+
+    /// How long changes may wait for others that follow, to be read together: while they come often, they come up to this
+    /// much later, and cost the processor much less. What comes after a silence comes at once. Without it, each one does.
+    ///
+    /// It suits those who follow a busy resource and need not know of each change within milliseconds; who waits until the
+    /// cache has [caught up](Informer::caught_up) waits for it, too. It is [`LONGEST_GATHER`](super::LONGEST_GATHER) at
+    /// most, give or take a millisecond, and less than a millisecond is nothing. Of those who have asked for the same
+    /// informer, the one who wants to wait least decides, for good; who does not say anything does not want to wait.
+    ///
+    /// Connections that a factory has made can do so, on Unix, and those through a proxy cannot: there, and with somebody
+    /// else's [client](Factory::new), it changes nothing.
+    pub fn gather(mut self, longest: Duration) -> Self {
+        self.wishes.gather = longest;
         self
     }
 
     /// Objects are seen as another type.
     pub fn cast<T>(self) -> InformerBuilder<T> {
-        let Self { factory, spec, views, resync, .. } = self;
-        InformerBuilder { factory, spec, views, resync, view: PhantomData }
+        let Self { factory, spec, wishes, .. } = self;
+        InformerBuilder { factory, spec, wishes, view: PhantomData }
     }
 
     /// The informer: the one that there is already, or a new one.
     #[must_use]
     pub fn informer(self) -> Informer<K> {
-        self.factory.shared(self.spec, self.views, self.resync)
+        self.factory.shared(self.spec, self.wishes)
     }
 
     pub(super) fn new(factory: Factory, spec: Spec) -> Self {
-        Self { factory, spec, views: None, resync: None, view: PhantomData }
+        Self { factory, spec, wishes: Wishes::default(), view: PhantomData }
     }
 }
 
@@ -126,8 +148,7 @@ impl<K> fmt::Debug for InformerBuilder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InformerBuilder")
             .field("spec", &self.spec)
-            .field("views", &self.views)
-            .field("resync", &self.resync)
+            .field("wishes", &self.wishes)
             .finish_non_exhaustive()
     }
 }

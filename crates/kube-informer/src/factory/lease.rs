@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::{Factory, Informers};
+use super::{Factory, Informers, Wishes};
 use crate::informer::Informer;
 use crate::informer::core::Core;
 use crate::informer::spec::Spec;
@@ -53,7 +53,7 @@ impl Factory {
     /// The informer for this, for as long as it is needed; started, if the others are.
     pub(crate) fn lease(&self, spec: Spec) -> Lease {
         let mut informers = self.lock();
-        let core = self.core(&mut informers, spec, None);
+        let core = self.core(&mut informers, spec, Wishes::default());
         core.claims().take();
         drop(informers);
         let informer = Informer::new(core, self.keeper(), None);

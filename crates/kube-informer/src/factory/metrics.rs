@@ -61,6 +61,9 @@ impl Page<'_, '_> {
             one(i.cache.ignored_stale as f64)
         })?;
         self.counter("received_bytes", "Bytes that came from the server", |i| one(i.received_bytes as f64))?;
+        self.gauge("gather_seconds", "How long changes may wait for others before they are read", |i| {
+            one(i.gather.as_secs_f64())
+        })?;
         self.gauge("queue_length", "Changes on their way to the cache", |i| one(i.queue_length as f64))?;
         self.gauge("queue_bytes", "What they take", |i| one(i.queue_bytes as f64))?;
         self.counter("relists", "How often everything was listed, by why", |i| {

@@ -17,6 +17,7 @@ use super::spec::Spec;
 use super::wait::moment;
 use crate::cache::{self, Cache};
 use crate::connect::Connection;
+use crate::connect::gather::Gather;
 use crate::encoding::{Codec, Encoding, ServerVersion};
 use crate::factory::lease::Claims;
 use crate::object::{Intake, ViewBudget};
@@ -33,6 +34,7 @@ pub(crate) struct Core {
     name: Arc<str>,
     spec: Spec,
     views: ViewBudget,
+    gather: Gather,
     callers: Callers,
     hub: Arc<Hub>,
     board: Board,
@@ -71,7 +73,13 @@ pub(super) struct Traffic {
 const QUEUE: usize = 8 << 20;
 
 impl Core {
-    pub(crate) fn new(name: Arc<str>, spec: Spec, views: ViewBudget, callers: Callers) -> Arc<Self> {
+    pub(crate) fn new(
+        name: Arc<str>,
+        spec: Spec,
+        views: ViewBudget,
+        gather: Duration,
+        callers: Callers,
+    ) -> Arc<Self> {
         let (writer, cache) = cache::cache(spec.scopes());
         let (sender, receiver) = queue::queue(QUEUE);
         let targets = spec.targets().into_iter();
@@ -83,6 +91,7 @@ impl Core {
         Arc::new(Self {
             name,
             views,
+            gather: Gather::new(gather),
             callers,
             hub,
             board,
@@ -103,6 +112,11 @@ impl Core {
 
     pub(crate) fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// How long changes may wait for others, on their way.
+    pub(crate) fn gather(&self) -> &Gather {
+        &self.gather
     }
 
     /// Who uses it.
@@ -198,7 +212,8 @@ impl Core {
             let alarm = Alarm(Arc::clone(self));
             let sink =
                 ScopeSink::new(Arc::clone(self), number, namespace, Arc::clone(&applier), sender.clone());
-            let (connection, server, settings) = (connection.clone(), Arc::clone(server), settings.clone());
+            let connection = connection.gathering(&self.gather);
+            let (server, settings) = (Arc::clone(server), settings.clone());
             let run = async move {
                 let intakes = alarm.0.intakes(number, &connection, &settings).await;
                 if let Some((json, protobuf)) = intakes {

@@ -39,6 +39,8 @@ pub struct InformerStats {
     pub received_bytes: u64,
     /// Objects in them, as events and in lists that may not be complete yet.
     pub received_objects: u64,
+    /// How long changes may wait for others before they are read.
+    pub gather: Duration,
     /// Changes on their way to the cache.
     pub queue_length: usize,
     /// What they take.
@@ -74,6 +76,7 @@ impl Core {
             bookmarks: count(&traffic.bookmarks),
             received_bytes: count(&traffic.bytes),
             received_objects: count(&traffic.objects),
+            gather: self.gather().get(),
             queue_length: self.gauge().length(),
             queue_bytes: self.gauge().bytes(),
             handlers: handlers.collect(),

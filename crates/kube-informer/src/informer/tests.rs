@@ -409,7 +409,7 @@ async fn promise_14_what_never_arrives_is_an_error_at_once() {
 async fn what_is_on_its_way_to_the_cache_is_counted() {
     let spec = spec::Spec::new(Resource::of::<Pod>(), Scope::All);
     let callers = callers::Callers::new(tokio::runtime::Handle::current());
-    let core = Core::new("pods".into(), spec, Default::default(), callers);
+    let core = Core::new("pods".into(), spec, Default::default(), Duration::ZERO, callers);
     let (sender, pump) = core.take_queue().unwrap();
     let applier = pump.applier();
     let mut sink = pump::ScopeSink::new(Arc::clone(&core), 0, None, applier, sender);

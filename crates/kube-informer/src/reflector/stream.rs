@@ -145,6 +145,8 @@ impl Watch {
         if self.events > 0 {
             (self.began, self.events) = (Instant::now(), 0);
         }
+        // What is listed does not wait: somebody waits for all of it.
+        self.body.gather();
     }
 
     /// The next event. Nothing is lost if this is dropped before it is ready. Who hears of a pause is to take the

@@ -69,6 +69,9 @@ pub(crate) trait Body: Send {
     /// The next chunk; `None` at the end. To be called again if it was dropped before it was ready: nothing is lost by
     /// that.
     fn chunk(&mut self) -> Chunk<'_>;
+
+    /// From now on what comes may wait for more of it, for as long as was agreed.
+    fn gather(&mut self) {}
 }
 
 /// A request that got no response, or a body that broke off.

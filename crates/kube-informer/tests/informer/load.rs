@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Event as CoreEvent;
+use kube_informer::factory::LONGEST_GATHER;
 use kube_informer::informer::{Delivery, Scope};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::load::{self, Pace, Steady};
@@ -16,6 +17,7 @@ use crate::stage::{Stage, live, ready, short};
 
 on_both! {
     promise_10_handlers_that_are_stuck_hold_up_nobody,
+    changes_that_wait_for_others_are_all_told_over_one_watch,
     promise_05_an_idle_watch_is_left_alone,
 }
 
@@ -96,6 +98,46 @@ async fn promise_10_handlers_that_are_stuck_hold_up_nobody(place: Place) -> Resu
     // Of all that it missed, nothing was left but their number.
     assert!(every.stats().handled <= 2 * OBJECTS as u64 + 2, "{:?}", every.stats());
     drop(unread);
+    factory.shutdown().await;
+    Ok(())
+}
+
+/// They wait as long as they can: steady changes, and after a silence as many at once as the server takes.
+async fn changes_that_wait_for_others_are_all_told_over_one_watch(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    let (endpoint, namespace) = (&stage.place.endpoint, &stage.place.namespace);
+    load::install_custom_resources(endpoint).await?;
+    load::write_all(endpoint, namespace, load::custom_resources(1, OBJECTS), 8).await?;
+    let factory = stage.factory(short()).await?;
+    let gadgets = factory.resolve("gadgets.load.kube-informer.dev").await?;
+    let scope = Scope::namespace(namespace);
+    let informer = factory.configure_resource(gadgets.clone(), scope.clone()).gather(SOON).informer();
+    let told = Replay::both(&informer);
+    factory.start();
+    ready(&factory, &told).await?;
+    let terminated = terminated_watchers(&stage).await?;
+    let update = async |per_second| {
+        let pace = Pace { seed: 1, per_second, parallelism: 16 };
+        let steady = Steady::start(endpoint, namespace, load::custom_resources(1, OBJECTS), pace);
+        steady.wait(UPDATES).await;
+        let updated = steady.stop().await;
+        assert_eq!(updated.failed, 0, "{:?}", updated.failures);
+        stage.settled(&informer, "", &[&told[0], &told[1]]).await;
+    };
+    assert_eq!(informer.stats().gather, LONGEST_GATHER);
+    update(200.0).await;
+    update(1e6).await;
+    // Who asks for the same, and does not want to wait, does not, and neither does anybody else.
+    let same = factory.configure_resource(gadgets, scope).informer();
+    assert_eq!((informer.stats().gather, same.stats().gather), (Duration::ZERO, Duration::ZERO));
+    update(1_000.0).await;
+    let health = live(&informer).await;
+    assert_eq!((health.watches, health.relists.first), (1, 1));
+    assert_eq!(
+        terminated_watchers(&stage).await?,
+        terminated,
+        "the server has ended a watch that fell behind"
+    );
     factory.shutdown().await;
     Ok(())
 }

@@ -291,7 +291,10 @@ async fn let_everything_go(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// All objects, some namespaces, what a selector selects.
+/// How long changes may wait for others, where they may.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// All objects, some namespaces, what a selector selects; changes of some wait for others.
 fn watch(factory: &Factory, world: &World) -> Result<Vec<Watched>> {
     let all = world.selector();
     let colored = all.iter().map(String::as_str).chain([SELECTED]).collect::<Vec<_>>().join(",");
@@ -308,14 +311,14 @@ fn watch(factory: &Factory, world: &World) -> Result<Vec<Watched>> {
         some => Scope::namespaces(some),
     };
     let mut watched = Vec::new();
-    let wishes: [(Kind, Vec<String>, Option<String>); 5] = [
-        (Kind::ConfigMap, Vec::new(), all.clone()),
-        (Kind::ConfigMap, Vec::new(), Some(colored.clone())),
-        (Kind::Deployment, two, None),
-        (Kind::Gadget, Vec::new(), all),
-        (Kind::Gadget, Vec::new(), Some(colored)),
+    let wishes: [(Kind, Vec<String>, Option<String>, Duration); 5] = [
+        (Kind::ConfigMap, Vec::new(), all.clone(), GATHER),
+        (Kind::ConfigMap, Vec::new(), Some(colored.clone()), Duration::ZERO),
+        (Kind::Deployment, two, None, GATHER),
+        (Kind::Gadget, Vec::new(), all, Duration::ZERO),
+        (Kind::Gadget, Vec::new(), Some(colored), GATHER),
     ];
-    for (kind, namespaces, selector) in wishes {
+    for (kind, namespaces, selector, gather) in wishes {
         let scope = scope(&namespaces);
         let builder = match kind {
             Kind::ConfigMap => factory.configure::<ConfigMap>(scope).cast(),
@@ -326,7 +329,7 @@ fn watch(factory: &Factory, world: &World) -> Result<Vec<Watched>> {
             Some(selector) => builder.labels(selector)?,
             None => builder,
         };
-        let informer: Informer = builder.informer();
+        let informer: Informer = builder.gather(gather).informer();
         watched.push(Watched { informer, kind, namespaces, selector });
     }
     Ok(watched)

@@ -9,15 +9,30 @@ use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use super::pace::{LOOK, OFTEN, WAITS, apart};
 use super::*;
+
+/// A socket, and the other end of it.
+async fn told() -> (Pulse, std::net::TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    peer.set_nodelay(true).unwrap();
+    (Pulse::new(listener.accept().await.unwrap().0), peer)
+}
 
 /// A socket that is asked, and the other end of it.
 async fn asked() -> (Pulse, std::net::TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let mut pulse = Pulse::new(listener.accept().await.unwrap().0);
+    let (mut pulse, peer) = told().await;
     pulse.ask().unwrap();
     (pulse, peer)
+}
+
+/// A pause, of which nobody sees the end.
+const LONG: Duration = Duration::from_secs(3600);
+
+fn pause_until(pulse: &mut Pulse, then: tokio::time::Instant) {
+    let Socket::Asked(asked) = &mut pulse.socket else { panic!("it is asked") };
+    asked.pause.as_mut().reset(then);
 }
 
 fn is_asked(pulse: &Pulse) -> bool {
@@ -33,41 +48,10 @@ impl Wake for Counted {
     }
 }
 
-#[test]
-fn much_is_what_comes_fast_and_in_many_pieces() {
-    let start = Instant::now();
-    let after = |piece: usize, pieces: u32, each: Duration| {
-        let mut rate = Rate::new(start);
-        (1..=pieces).any(|at| {
-            rate.came += piece;
-            rate.is_much(start + each * at)
-        })
-    };
-    assert!(after(4 << 10, 100, Duration::from_micros(60)), "a list, piece by piece");
-    assert!(!after(4 << 10, 100, Duration::from_millis(1)), "a thousand changes per second");
-    assert!(!after(1 << 20, 7, Duration::from_millis(4)), "few waits for it");
-    assert!(!after(100, 1000, Duration::from_micros(10)), "many pieces of little");
-    assert!(!after(4 << 10, 50, Duration::from_micros(60)), "not for long enough to tell");
-}
-
-#[test]
-fn what_came_long_ago_does_not_count() {
-    let start = Instant::now();
-    let mut rate = Rate { since: start, came: 10 << 20, waits: WAITS };
-    assert!(!rate.is_much(start + Duration::from_secs(60)));
-    rate.came += 1 << 10;
-    rate.waits = WAITS;
-    assert!(!rate.is_much(start + Duration::from_secs(60) + LOOK));
-}
-
 #[tokio::test]
 async fn who_waits_while_much_comes_is_not_woken_for_a_piece_of_it() {
     let (mut pulse, mut peer) = asked().await;
-    let pause_until = |pulse: &mut Pulse, then| {
-        let Socket::Asked(asked) = &mut pulse.socket else { panic!("it is asked") };
-        asked.pause.as_mut().reset(then);
-    };
-    pause_until(&mut pulse, tokio::time::Instant::now() + Duration::from_secs(3600));
+    pause_until(&mut pulse, tokio::time::Instant::now() + LONG);
     let counted = Arc::<Counted>::default();
     let waker = Waker::from(counted.clone());
     let mut buffer = vec![0; 1 << 16];
@@ -106,13 +90,7 @@ async fn when_little_comes_whoever_waits_is_told_again() {
     peer.write_all(b"little").unwrap();
     pulse.read_exact(&mut some[..6]).await.unwrap();
     assert_eq!(&some[..6], b"little");
-    // Nothing comes until it is told.
-    let until = poll_fn(|cx| {
-        let read = Pin::new(&mut pulse).poll_read(cx, &mut ReadBuf::new(&mut some));
-        assert!(read.is_pending());
-        if is_asked(&pulse) { Poll::Pending } else { Poll::Ready(()) }
-    });
-    until.await;
+    until_told(&mut pulse).await;
     peer.write_all(b"later").unwrap();
     pulse.read_exact(&mut some[..5]).await.unwrap();
     assert_eq!(&some[..5], b"later");
@@ -248,4 +226,104 @@ async fn who_reads_all_the_time_lets_others_have_their_turn() {
     });
     all.await;
     assert!((1..1000).contains(&reads), "{reads} reads in one turn");
+}
+
+const GATHER: Duration = Duration::from_millis(20);
+
+/// Something comes, and is read, at a time that is not that of what came before.
+async fn hears(pulse: &mut Pulse, peer: &mut std::net::TcpStream) {
+    peer.write_all(b"some").unwrap();
+    pulse.read_exact(&mut [0; 4]).await.unwrap();
+    later(pulse);
+}
+
+/// Time passes, and not too much of it.
+fn later(pulse: &mut Pulse) {
+    let now = Instant::now();
+    (pulse.often.since, pulse.often.last) = (now + LONG, now - apart(GATHER));
+}
+
+#[tokio::test]
+async fn what_comes_often_waits_where_it_may_and_is_read_at_once() {
+    let (mut pulse, mut peer) = told().await;
+    pulse.gather.set(Gather::new(GATHER));
+    let reader = Arc::<Counted>::default();
+    for _ in 0..OFTEN {
+        assert!(!is_asked(&pulse));
+        hears(&mut pulse, &mut peer).await;
+        assert!(!reads(&mut pulse, &reader.clone().into()));
+    }
+    assert!(is_asked(&pulse));
+    pause_until(&mut pulse, tokio::time::Instant::now() + LONG);
+    for _ in 0..20 {
+        peer.write_all(&[1; 100]).unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert!(!reads(&mut pulse, &reader.clone().into()));
+    assert_eq!(reader.0.load(Ordering::SeqCst), 0, "nobody is told before the pause is over");
+    pause_until(&mut pulse, tokio::time::Instant::now());
+    let (mut count, mut read, mut some) = (0, 0, [0; 2000]);
+    while read < some.len() {
+        read += pulse.read(&mut some[read..]).await.unwrap();
+        count += 1;
+    }
+    // The kernel may hold back the last of them for a moment.
+    assert!(count < 10, "{count} reads of what was there");
+}
+
+#[tokio::test]
+async fn who_looks_often_makes_nothing_come_often() {
+    let (mut pulse, mut peer) = told().await;
+    pulse.gather.set(Gather::new(GATHER));
+    hears(&mut pulse, &mut peer).await;
+    for _ in 0..10 * OFTEN {
+        assert!(!reads(&mut pulse, &Waker::from(Arc::<Counted>::default())));
+        assert!(!is_asked(&pulse));
+        later(&mut pulse);
+    }
+}
+
+#[tokio::test]
+async fn after_a_silence_whoever_may_wait_is_told_at_once() {
+    let (mut pulse, mut peer) = told().await;
+    pulse.gather.set(Gather::new(Duration::from_millis(2)));
+    pulse.ask().unwrap();
+    until_told(&mut pulse).await;
+    peer.write_all(b"now").unwrap();
+    pulse.read_exact(&mut [0; 3]).await.unwrap();
+    assert!(!is_asked(&pulse));
+}
+
+/// Nothing comes, until it is told again.
+async fn until_told(pulse: &mut Pulse) {
+    let mut some = [0; 8];
+    poll_fn(|cx| {
+        let read = Pin::new(&mut *pulse).poll_read(cx, &mut ReadBuf::new(&mut some));
+        assert!(read.is_pending());
+        if is_asked(pulse) { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_does_not_want_to_wait_any_more_is_told() {
+    let (mut pulse, mut peer) = told().await;
+    let gather = Gather::new(Duration::from_millis(50));
+    pulse.gather.set(gather.clone());
+    pulse.ask().unwrap();
+    peer.write_all(b"some").unwrap();
+    pulse.read_exact(&mut [0; 4]).await.unwrap();
+    assert!(is_asked(&pulse));
+    gather.at_most(Duration::ZERO);
+    until_told(&mut pulse).await;
+}
+
+#[tokio::test]
+async fn nothing_waits_unless_it_is_allowed() {
+    let (mut pulse, mut peer) = told().await;
+    for _ in 0..2 * OFTEN {
+        hears(&mut pulse, &mut peer).await;
+        assert!(!reads(&mut pulse, &Waker::from(Arc::<Counted>::default())));
+        assert!(!is_asked(&pulse));
+    }
 }

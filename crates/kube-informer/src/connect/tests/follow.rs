@@ -156,3 +156,32 @@ async fn the_embedded_server_is_followed_in_json_whatever_is_asked_for() {
         assert_eq!(came, Encoding::Json, "{form:?}");
     }
 }
+
+/// The connection of a watch can be told how long what comes may wait, and forgets it with its end. No other can.
+async fn gathers(connection: &Connection) {
+    let gather = Gather::new(Duration::from_millis(20));
+    let connection = connection.gathering(&gather);
+    let before = gather.holders();
+    for (uri, is_told) in
+        [("/api/v1/configmaps?watch=1&resourceVersion=0", true), ("/api/v1/configmaps?limit=1", false)]
+    {
+        let mut response = connection.get(uri, "application/json").await.unwrap();
+        assert_eq!(response.status, 200);
+        response.body.gather();
+        assert_eq!(gather.holders(), before + usize::from(is_told), "{uri}");
+        drop(response);
+        assert_eq!(gather.holders(), before, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_over_a_watch_may_wait_as_long_as_was_said() {
+    let server = Server::builder().start().await.unwrap();
+    gathers(&embedded(&server).await).await;
+}
+
+#[tokio::test]
+async fn what_comes_over_a_watch_of_the_real_server_may_wait_as_long_as_was_said() {
+    let cluster = require!(Cluster::shared().await);
+    gathers(&real(&cluster).await).await;
+}

@@ -36,6 +36,7 @@ impl Hand {
             "pods".into(),
             spec,
             ViewBudget::default(),
+            Duration::ZERO,
             Callers::new(tokio::runtime::Handle::current()),
         );
         let applier = core.take_applier().unwrap();

@@ -180,6 +180,8 @@ pub(super) struct Seen {
     pub(super) waiting: usize,
     pub(super) unreadable: Vec<String>,
     pub(super) reports: Vec<Report>,
+    /// How often it was said that what comes may wait for more of it.
+    pub(super) gathers: usize,
     pub(super) reloads: usize,
     pub(super) proofs: usize,
 }
@@ -378,6 +380,10 @@ struct Scroll {
 }
 
 impl Body for Scroll {
+    fn gather(&mut self) {
+        self.script.seen.lock().unwrap().gathers += 1;
+    }
+
     fn chunk(&mut self) -> Chunk<'_> {
         Box::pin(async move {
             loop {

@@ -38,6 +38,19 @@ async fn promise_1_what_came_last_about_an_object_is_in_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_listed_does_not_wait_and_what_changes_may() {
+    let gathers = async |answers: Vec<Answer>| Play::new(answers).run().await.gathers;
+    let added = || Piece::event("ADDED", pod("a", 1));
+    let stream = |pieces: Vec<Piece>| Answer::Watch([vec![added()], pieces, vec![Piece::Hang]].concat());
+    assert_eq!(gathers(vec![stream(vec![])]).await, 0, "a list that goes on");
+    assert_eq!(gathers(vec![stream(vec![Piece::bookmark(9, true)])]).await, 1);
+    let not_streamed = Answer::Status { code: 422, body: String::new(), retry_after: None };
+    let listed = Answer::Body(list(&[("a", 2)], 5));
+    assert_eq!(gathers(vec![not_streamed.clone(), listed.clone()]).await, 0, "a list that is one body");
+    assert_eq!(gathers(vec![not_streamed, listed, Answer::Watch(vec![Piece::Hang])]).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_1_changes_are_no_progress_of_a_list() {
     // The end of the list is lost, and others are at work.
     for kind in ["MODIFIED", "ADDED"] {
