@@ -152,7 +152,7 @@ fn what_was_used_is_told_after_every_command() -> Result<()> {
 fn ours_has_as_many_handlers_as_it_is_told_and_the_first_one_counts() -> Result<()> {
     let (_runtime, _server, kubeconfig) = pods("handlers.kubeconfig")?;
     let mut writer = writer(&kubeconfig)?;
-    for kind in [&["typed"][..], &["typed", "--closures"]] {
+    for kind in [&["typed"][..], &["typed", "--closures"], &["typed", "--gather", "50", "--every"]] {
         let mut running = Program::start(OURS, kind, &kubeconfig)?;
         let mut seen = running.said()?["updates"].as_u64().context("no updates")?;
         for handlers in [10, 1, 3, 0] {

@@ -16,6 +16,8 @@ pub(super) enum Contestant {
     KubeRuntime,
     /// Our informer over pods, as it comes.
     Ours,
+    /// The same, where changes may wait a moment for others.
+    OursGathered,
     /// The same with one handler and with ten, by turns.
     OursTenHandlers,
     /// The same with closures, which may block, and have threads for that.
@@ -34,6 +36,8 @@ pub(super) enum Contestant {
     BytesDynamic,
     /// Our informer over custom resources, and it is read; not one of those that take turns.
     OursDynamicReads,
+    /// The same, not read, where changes may wait a moment for others; neither.
+    OursDynamicGathered,
     /// The programs without an informer.
     ClientGoIdle,
     KubeRuntimeIdle,
@@ -49,6 +53,8 @@ pub(super) enum Task {
     SyncCustomResources,
     /// To follow updates, reading metadata, with one handler and with ten, by turns.
     FollowByHandlers,
+    /// To follow updates in both ways.
+    Follow,
     /// To be read.
     BeRead,
     /// To sync, and to follow updates.
@@ -59,10 +65,11 @@ pub(super) enum Task {
 
 impl Contestant {
     /// All of them, in the order of their turns: those that are compared stand side by side.
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::ClientGo,
         Self::KubeRuntime,
         Self::Ours,
+        Self::OursGathered,
         Self::OursTenHandlers,
         Self::OursClosures,
         Self::OursAllViews,
@@ -89,6 +96,7 @@ impl Contestant {
             Self::ClientGo => "client-go, typed",
             Self::KubeRuntime => "kube-runtime, typed",
             Self::Ours => "kube-informer",
+            Self::OursGathered => "kube-informer, changes wait up to 50 ms for others",
             Self::OursTenHandlers => "kube-informer, ten handlers",
             Self::OursClosures => "kube-informer, ten closures, which may block",
             Self::OursAllViews => "kube-informer, all views kept",
@@ -98,6 +106,9 @@ impl Contestant {
             Self::OursDynamic => "kube-informer, custom resources",
             Self::BytesDynamic => "what is sent of custom resources, read and dropped",
             Self::OursDynamicReads => "kube-informer, custom resources, read",
+            Self::OursDynamicGathered => {
+                "kube-informer, custom resources, changes wait up to 50 ms for others"
+            }
             Self::ClientGoIdle => "client-go, idle",
             Self::KubeRuntimeIdle => "kube-runtime, idle",
             Self::OursIdle => "kube-informer, idle",
@@ -115,11 +126,14 @@ impl Contestant {
         match self {
             Self::ClientGo | Self::KubeRuntime | Self::Ours => Task::Everything,
             Self::OursTenHandlers | Self::OursClosures => Task::FollowByHandlers,
+            Self::OursGathered => Task::Follow,
             Self::Bytes => Task::Read,
             Self::OursAllViews | Self::OursDynamicReads => Task::BeRead,
-            Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic | Self::BytesDynamic => {
-                Task::SyncCustomResources
-            }
+            Self::ClientGoDynamic
+            | Self::KubeRuntimeDynamic
+            | Self::OursDynamic
+            | Self::OursDynamicGathered
+            | Self::BytesDynamic => Task::SyncCustomResources,
             Self::ClientGoIdle | Self::KubeRuntimeIdle | Self::OursIdle => Task::Idle,
         }
     }
@@ -127,12 +141,14 @@ impl Contestant {
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::ClientGo | Self::KubeRuntime | Self::Ours | Self::OursTenHandlers => &["typed"],
+            Self::OursGathered => &["typed", "--gather", "50", "--every"],
             Self::OursClosures => &["typed", "--closures"],
             Self::OursAllViews => &["typed", "--all-views"],
             Self::Bytes => &["bytes"],
             Self::ClientGoDynamic | Self::KubeRuntimeDynamic | Self::OursDynamic => &["dynamic"],
             Self::BytesDynamic => &["bytes-dynamic"],
             Self::OursDynamicReads => &["dynamic", "--reads"],
+            Self::OursDynamicGathered => &["dynamic", "--gather", "50", "--every"],
             Self::ClientGoIdle | Self::KubeRuntimeIdle | Self::OursIdle => &["idle"],
         }
     }
@@ -187,6 +203,7 @@ impl Programs {
             C::ClientGo | C::ClientGoDynamic | C::ClientGoIdle => &self.client_go,
             C::KubeRuntime | C::KubeRuntimeDynamic | C::KubeRuntimeIdle => &self.kube_runtime,
             C::Ours
+            | C::OursGathered
             | C::OursTenHandlers
             | C::OursClosures
             | C::OursAllViews
@@ -194,6 +211,7 @@ impl Programs {
             | C::OursDynamic
             | C::BytesDynamic
             | C::OursDynamicReads
+            | C::OursDynamicGathered
             | C::OursIdle => &self.ours,
         }
     }

@@ -4,7 +4,7 @@
 //! of pods, with the same connection, and drops it: no informer over HTTP and TLS can do with less; `bytes-dynamic` does so
 //! with the custom resource. There is one handler, and more where that is asked for; the first one counts. They are
 //! asynchronous, as the others' are: they do not block. With `--closures` they are closures, which may, and have threads for
-//! that. `--all-views` keeps every decoded pod, as the others do. `--reads` lets the custom resource be read, too, by name,
+//! that. With `--gather MS`, changes may wait so long for others; with `--every`, two of one object do not become one. `--all-views` keeps every decoded pod, as the others do. `--reads` lets the custom resource be read, too, by name,
 //! site and as a whole; the others' is not.
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_client::client::Body;
 use kube_informer::cache::{Index, Snapshot};
 use kube_informer::factory::{Factory, InformerBuilder};
-use kube_informer::informer::{Event, Handler, Informer, Scope};
+use kube_informer::informer::{Delivery, Event, Handler, Informer, Scope};
 use kube_informer::object::{Borrowed, Object, ViewBudget};
 use kube_informer::resource::Resource;
 use kube_informer_bench_sync::frames::{Frame, Frames};
@@ -42,10 +42,16 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let mut arguments = std::env::args().skip(1);
     let scenario = arguments.next();
-    let (mut handlers, mut views, mut reads) = (Handlers::Tasks, ViewBudget::default(), false);
-    for argument in arguments {
+    let (mut handlers, mut views, mut reads) = (Handlers::default(), ViewBudget::default(), false);
+    let mut gather = Duration::ZERO;
+    while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--closures" => handlers = Handlers::Closures,
+            "--closures" => handlers.closures = true,
+            "--gather" => {
+                let millis = arguments.next().context("--gather: for how many milliseconds?")?;
+                gather = Duration::from_millis(millis.parse().context("--gather: not a number")?);
+            }
+            "--every" => handlers.delivery = Delivery::Every(UNTOLD),
             "--all-views" => views = ViewBudget::All,
             "--reads" => reads = true,
             _ => bail!("no such argument: {argument}"),
@@ -54,13 +60,13 @@ fn main() -> Result<()> {
     // As many workers as $TOKIO_WORKER_THREADS says.
     let runtime = tokio::runtime::Runtime::new()?;
     let contestant = match scenario.as_deref() {
-        Some("typed") => runtime.block_on(typed(handlers, views)),
-        Some("dynamic") => runtime.block_on(dynamic(handlers, reads)),
+        Some("typed") => runtime.block_on(typed(handlers, views, gather)),
+        Some("dynamic") => runtime.block_on(dynamic(handlers, reads, gather)),
         Some("idle") => runtime.block_on(idle()),
         Some("bytes") => floor(&runtime, bytes()),
         Some("bytes-dynamic") => floor(&runtime, bytes_dynamic()),
         _ => bail!(
-            "usage: typed | dynamic | idle | bytes | bytes-dynamic, [--closures] [--all-views] [--reads]"
+            "usage: typed | dynamic | idle | bytes | bytes-dynamic, [--closures] [--gather MS] [--every] [--all-views] [--reads]"
         ),
     }?;
     let served = contestant.serve(start, std::io::stdin().lock(), std::io::stdout().lock());
@@ -136,17 +142,19 @@ async fn bytes() -> Result<(usize, Arc<Seen>)> {
 }
 
 /// Who is told.
-#[derive(Debug, Clone, Copy)]
-enum Handlers {
-    /// They do not block.
-    Tasks,
-    /// They may.
-    Closures,
+#[derive(Debug, Clone, Copy, Default)]
+struct Handlers {
+    /// They may block.
+    closures: bool,
+    delivery: Delivery,
 }
 
-async fn typed(handlers: Handlers, views: ViewBudget) -> Result<Contestant> {
+/// More than are ever written before all are told.
+const UNTOLD: usize = 100_000;
+
+async fn typed(handlers: Handlers, views: ViewBudget, gather: Duration) -> Result<Contestant> {
     let factory = Factory::try_default().await?;
-    let informer = factory.configure::<Pod>(Scope::All).views(views).informer();
+    let informer = factory.configure::<Pod>(Scope::All).views(views).gather(gather).informer();
     informer.add_index(Index::pointer(NODE)?)?;
     let whole = |pod: &Object<Pod>| pod.view().map_or(0, |pod| pods::parts(&pod));
     let (seen, handlers) = synced(&factory, &informer, handlers, whole).await?;
@@ -178,7 +186,7 @@ fn typed_reads(informer: &Informer<Pod>) -> Result<Reads> {
     })
 }
 
-async fn dynamic(handlers: Handlers, reads: bool) -> Result<Contestant> {
+async fn dynamic(handlers: Handlers, reads: bool, gather: Duration) -> Result<Contestant> {
     let factory = Factory::try_default().await?;
     let gadgets = Resource {
         group: "load.kube-informer.dev".to_owned(),
@@ -188,7 +196,7 @@ async fn dynamic(handlers: Handlers, reads: bool) -> Result<Contestant> {
         namespaced: true,
     };
     let gadgets: InformerBuilder = factory.configure_resource(gadgets, Scope::All);
-    let informer = gadgets.informer();
+    let informer = gadgets.gather(gather).informer();
     let fields = |gadget: &Value| gadget.as_object().map_or(0, serde_json::Map::len);
     let whole = move |gadget: &Object| gadget.view().map_or(0, |gadget| fields(&gadget));
     if reads {
@@ -266,14 +274,15 @@ async fn synced<K: Send + 'static>(
         let (informer, seen) = (informer.clone(), seen.clone());
         move |counts| {
             let looking = Looking { seen: seen.clone(), counts, whole };
-            match handlers {
-                Handlers::Tasks => informer.handler(looking),
-                Handlers::Closures => informer.on(move |event| match event {
-                    Event::Added { new, .. } => looking.at_new(&new),
-                    Event::Updated { new, .. } => looking.at_updated(&new),
-                    _ => {}
-                }),
+            let subscription = informer.subscribe().delivery(handlers.delivery);
+            if !handlers.closures {
+                return subscription.handler(looking);
             }
+            subscription.on(move |event| match event {
+                Event::Added { new, .. } => looking.at_new(&new),
+                Event::Updated { new, .. } => looking.at_updated(&new),
+                _ => {}
+            })
         }
     };
     let first = register(true);

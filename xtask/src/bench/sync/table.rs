@@ -57,7 +57,7 @@ const fn custom(
     }
 }
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 15] = [
     pods("sync: CPU", What::SyncCpu, C::Ours, at_most(1.0, 5.0), at_most(1.0, 7.0)),
     pods("sync: wall time", What::SyncWall, C::Ours, at_most(2.0, 3.0), at_most(1.0, 3.0)),
     pods("sync: peak memory", What::SyncPeak, C::Ours, at_most(1.0, 12.0), at_most(1.0, 18.0)),
@@ -70,6 +70,20 @@ const ROWS: [Row; 13] = [
         at_most(1.0, 4.0),
     ),
     pods("update: CPU, all is read", What::UpdateWhole, C::Ours, at_most(1.0, 2.0), at_most(1.0, 2.0)),
+    pods(
+        "update: CPU, metadata is read, changes wait up to 50 ms for others",
+        What::UpdateMetadata,
+        C::OursGathered,
+        at_most(1.0, 4.0),
+        at_most(1.0, 4.0),
+    ),
+    pods(
+        "update: CPU, all is read, changes wait up to 50 ms for others",
+        What::UpdateWhole,
+        C::OursGathered,
+        at_most(1.0, 2.0),
+        at_most(1.0, 2.0),
+    ),
     custom("custom resources, sync: CPU", What::SyncCpu, at_most(1.0, 6.0), at_most(1.0, 2.0)),
     custom("custom resources, sync: wall time", What::SyncWall, None, None),
     custom("custom resources, sync: peak memory", What::SyncPeak, None, None),

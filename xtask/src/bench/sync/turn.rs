@@ -57,7 +57,7 @@ impl Turn<'_> {
             values.push((What::SyncPeak, synced.peak));
         }
         let updates = self.load.updates;
-        if matches!(task, Task::Read | Task::Everything) {
+        if matches!(task, Task::Read | Task::Follow | Task::Everything) {
             values.push((What::UpdateMetadata, self.follow(&mut running, updates).await?));
         }
         if task == Task::FollowByHandlers {
@@ -72,7 +72,7 @@ impl Turn<'_> {
                 }
             }
         }
-        if task == Task::Everything {
+        if matches!(task, Task::Follow | Task::Everything) {
             running.told("whole").await?;
             values.push((What::UpdateWhole, self.follow(&mut running, updates).await?));
         }
