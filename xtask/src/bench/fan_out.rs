@@ -43,7 +43,8 @@ pub(super) const SECTION: Section = Section {
 Changes of one Deployment on the embedded server, one after the other, told to WebSocket clients over loopback: by the hub
 straight from the informer, and by the Deployment controller through its work queue, which tells fewer messages where changes
 come faster than it works. The feed, its clients and the API server are three processes; CPU and memory are the feed's. What
-a change costs is from the informer to the last socket; what a message costs is what it costs more than without clients.",
+a change costs is from the informer to the last socket; what a message costs is what it costs more than without clients, and
+0.0 where that is nothing.",
 };
 
 const WAYS: [&str; 2] = ["hub", "controller"];

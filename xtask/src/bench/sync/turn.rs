@@ -33,6 +33,9 @@ const MOVING: usize = 4_000;
 /// minute, is more than what they differ by.
 const SLICES: u64 = 4;
 
+/// How often it is read in a turn: what differs from second to second is much of what reads differ by.
+const READS: usize = 3;
+
 /// Updates that may be on their way at a time.
 const IN_FLIGHT: usize = 16;
 
@@ -102,10 +105,13 @@ impl Turn<'_> {
     /// Seconds per read of each kind, under writes.
     async fn read(&self, running: &mut Running) -> Result<Vec<(What, f64)>> {
         let steady = self.updates();
-        let times = running.told("reads").await?;
+        let mut values = Vec::new();
+        for _ in 0..READS {
+            values.extend(times(&running.told("reads").await?)?);
+        }
         let updated = steady.stop().await;
         ensure!(updated.failed == 0, "updates failed: {:?}", updated.failures.first());
-        self::times(&times)
+        Ok(values)
     }
 
     fn updates(&self) -> Steady {
