@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use kube_informer_apiserver::{Builder, Server, Simulation};
+use kube_informer_apiserver::{Builder, Server, ServerError, Simulation};
 
+use crate::door::ELSEWHERE;
 use crate::interrupt::{Ended, Interrupt};
 
 /// Run the embedded API server.
@@ -88,7 +89,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     if args.simulate {
         builder = builder.seed(args.pace.seed).simulate(args.pace.simulation());
     }
-    let server = builder.start().await.context("the embedded API server did not start")?;
+    let started = builder.start().await.map_err(|error| match error {
+        ServerError::Listen { address, source } => {
+            anyhow::anyhow!("cannot listen on {address}: {source}; {ELSEWHERE}")
+        }
+        error => error.into(),
+    });
+    let server = started.context("the embedded API server did not start")?;
     let next = match &args.write_kubeconfig {
         Some(path) => {
             server.write_kubeconfig(path)?;

@@ -81,7 +81,7 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
 
     let hub = Hub::builder(factory.clone()).start().await?;
     let publisher = hub.publisher(controller.informer());
-    let server = args.door.of(hub).registry(registry).start().await?;
+    let server = args.door.open(hub, registry).await?;
     let hint = args.door.hint(server.address());
     let intro = format!("changes of Deployments on {}\n{hint}Ctrl-C ends it\n", server.url());
     let (mut output, mut prints) = (Output::start()?, true);

@@ -4,7 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use kube_informer_feed::hub::Hub;
-use kube_informer_feed::server::{Builder, Server};
+use kube_informer_feed::server::{Server, ServerError};
+use prometheus_client::registry::Registry;
+
+/// What to do where an address cannot be listened on.
+pub(crate) const ELSEWHERE: &str = "give --listen another address, or 127.0.0.1:0 for a free port";
 
 /// See the module.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,9 +29,13 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// A server for a hub, with this door.
-    pub(crate) fn of(&self, hub: Hub) -> Builder {
-        let mut server = Server::builder(hub).listen(self.listen);
+    /// Starts a server for a hub, with this door, which also shows what is registered.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not start: it says what to do.
+    pub(crate) async fn open(&self, hub: Hub, registry: Registry) -> anyhow::Result<Server> {
+        let mut server = Server::builder(hub).listen(self.listen).registry(registry);
         if let Some(file) = &self.token_file {
             server = server.token_file(file);
         }
@@ -37,7 +45,10 @@ impl Door {
         for origin in &self.allow_origins {
             server = server.allow_origin(origin);
         }
-        server
+        server.start().await.map_err(|error| match error {
+            ServerError::Listen { .. } => anyhow::anyhow!("{error}; {ELSEWHERE}"),
+            error => error.into(),
+        })
     }
 
     /// What to connect to, where the address that is listened on is none to connect to: a line, or nothing.

@@ -67,7 +67,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         () = interrupt.wait() => Ok(Ended::Interrupted),
         closed = output.closed() => return closed,
     };
-    output.conclude(&mut interrupt, ended).await
+    output.conclude(interrupt.wait(), ended).await
 }
 
 async fn read(args: &Args, lines: Lines) -> anyhow::Result<()> {

@@ -63,8 +63,9 @@ use crate::usage::Usage;
 #[command(name = "kube-informer", version, long_version = naming::VERSION.as_str())]
 #[command(propagate_version = true)]
 struct Args {
-    /// Say more on stderr: -v what is odd, -vv what it does, -vvv what it asks and hears, -vvvv everything; without it,
-    /// RUST_LOG says it in detail
+    /// Say more on stderr, with each -v a step: errors, what is odd, what it does, what it asks and hears, everything. By
+    /// themselves, get, watch and wait say errors, elasti what it does, and the others what is odd; without -v, RUST_LOG
+    /// says it in detail
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]
@@ -238,6 +239,23 @@ mod tests {
     use anyhow::Context as _;
 
     use super::*;
+
+    #[test]
+    fn what_a_command_logs_by_itself_is_as_the_help_says() {
+        for (line, steps) in [
+            ("get pods", 0),
+            ("watch pods", 0),
+            ("wait pod/a --for create", 0),
+            ("apiserver", 1),
+            ("demo", 1),
+            ("controller deployments", 1),
+            ("serve pods", 1),
+            ("elasti", 2),
+        ] {
+            let words = ["kube-informer"].into_iter().chain(line.split(' '));
+            assert_eq!(Args::try_parse_from(words).unwrap().command.chattiness(), steps, "{line}");
+        }
+    }
 
     #[test]
     fn an_error_is_one_line_and_says_nothing_twice() {

@@ -21,7 +21,7 @@ use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use crate::interrupt::{Ended, Interrupt};
+use crate::interrupt::Ended;
 use visible::Form;
 
 /// Bytes that wait for a slow terminal.
@@ -124,20 +124,20 @@ impl Output {
     }
 
     /// Ends a command: what it printed is written before anything is said about it, however long a pager takes; but
-    /// whoever interrupts waits a second at most, and who does it twice not at all.
+    /// whoever interrupts waits a second at most, and who does it twice, which resolves `again`, not at all.
     pub(crate) async fn conclude(
         self,
-        interrupt: &mut Interrupt,
+        again: impl Future<Output = ()>,
         ended: anyhow::Result<Ended>,
     ) -> anyhow::Result<Ended> {
         let finished = match &ended {
             Ok(Ended::Interrupted) => tokio::select! {
                 finished = self.end() => finished,
-                () = interrupt.wait() => Ok(Ended::Interrupted),
+                () = again => Ok(Ended::Interrupted),
             },
             _ => tokio::select! {
                 finished = self.finish() => finished,
-                () = interrupt.wait() => return Ok(Ended::Interrupted),
+                () = again => return Ok(Ended::Interrupted),
             },
         };
         match finished? {
@@ -388,6 +388,23 @@ mod tests {
         assert!(output.closed().now_or_never().is_none());
         ended.send(Ok(())).unwrap();
         assert_eq!(output.closed().await.unwrap(), Ended::Done);
+    }
+
+    #[tokio::test]
+    async fn who_interrupts_waits_for_a_reader_that_stands_still_and_who_does_it_again_does_not() {
+        // Whether a command was interrupted before, or only has to get rid of what it printed.
+        for ended in [Ended::Interrupted, Ended::Done] {
+            let stuck = || {
+                let (writes, done) = oneshot::channel();
+                (writes, Output { lines: Lines::said().0, is_screen: true, done, gone: None })
+            };
+            let (_writes, output) = stuck();
+            let waits = output.conclude(std::future::pending(), Ok(ended));
+            assert!(waits.now_or_never().is_none(), "{ended:?}");
+            let (_writes, output) = stuck();
+            let at_once = output.conclude(std::future::ready(()), Ok(ended)).now_or_never();
+            assert_eq!(at_once.map(Result::unwrap), Some(Ended::Interrupted), "{ended:?}");
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Serving {
         let hub = hub.start().await?;
         let mut registry = Registry::default();
         vitals::register(&mut registry);
-        let server = args.door.of(hub.clone()).registry(registry).start().await?;
+        let server = args.door.open(hub.clone(), registry).await?;
         factory.start();
         Ok(Self { factory, hub, server })
     }

@@ -135,7 +135,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Ok(End { ended, words }) => (Ok(ended), words),
         Err(error) => (Err(error), String::new()),
     };
-    let ended = output.conclude(&mut interrupt, ended).await;
+    let ended = output.conclude(interrupt.wait(), ended).await;
     // Also where nobody reads stdout any more.
     output::last_words(&words);
     ended

@@ -131,7 +131,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         () = interrupt.wait() => Ok(Ended::Interrupted),
         closed = output.closed() => return closed,
     };
-    output.conclude(&mut interrupt, ended).await
+    output.conclude(interrupt.wait(), ended).await
 }
 
 /// Shows what changes; ends when there is nothing more to wait for.

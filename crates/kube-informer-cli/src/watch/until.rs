@@ -103,3 +103,105 @@ impl Until {
 fn name(object: &Object) -> String {
     format!("{} {}", object.kind(), object.key())
 }
+
+#[cfg(test)]
+mod tests {
+    use kube_informer::encoding::{Codec, Encoding, Rules};
+    use kube_informer::object::Intake;
+
+    use super::*;
+
+    /// A pod that is ready, or is not.
+    fn pod(name: &str, ready: &str) -> Object {
+        let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
+        let text = format!(
+            r#"{{"metadata":{{"namespace":"a","name":"{name}","uid":"1","resourceVersion":"1"}},
+                 "status":{{"conditions":[{{"type":"Ready","status":"{ready}"}}]}}}}"#
+        );
+        Intake::new(codec).object(text.as_bytes()).unwrap()
+    }
+
+    fn waiting(condition: &str) -> Until {
+        Until::new(Some(condition.parse().unwrap()))
+    }
+
+    fn added(name: &str, ready: &str) -> Told {
+        Told::Added(pod(name, ready))
+    }
+
+    fn deleted(name: &str) -> Told {
+        Told::Deleted { last: pod(name, "True"), certain: true }
+    }
+
+    #[test]
+    fn where_nothing_is_waited_for_nothing_ends_it() {
+        let mut until = Until::new(None);
+        until.missing();
+        until.there(&pod("x", "True")).unwrap();
+        for told in [added("x", "True"), deleted("x"), Told::Gap { missed: 1 }] {
+            until.told(&told).unwrap();
+        }
+        assert!(!until.is_met() && !until.waits_for_deletion());
+        until.late(Duration::from_secs(1)).unwrap();
+        until.late(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn the_first_object_that_meets_it_is_the_one_that_is_named() {
+        let mut until = waiting("condition=Ready");
+        until.missing();
+        until.there(&pod("x", "False")).unwrap();
+        for told in [added("y", "False"), deleted("y"), Told::Gap { missed: 1 }] {
+            until.told(&told).unwrap();
+            assert_eq!(until.met(), None, "{told:?}");
+        }
+        let (old, new) = (pod("x", "False"), pod("x", "True"));
+        until.told(&Told::Modified { old, new }).unwrap();
+        until.told(&added("z", "True")).unwrap();
+        assert_eq!(until.met(), Some("Pod a/x: condition=Ready is met"));
+        // What is there at the beginning counts as well.
+        let mut until = waiting("condition=Ready=False");
+        until.there(&pod("x", "False")).unwrap();
+        assert!(until.is_met());
+    }
+
+    #[test]
+    fn create_is_met_by_what_is_there_or_comes() {
+        let mut until = waiting("create");
+        until.missing();
+        until.told(&deleted("x")).unwrap();
+        assert!(!until.is_met() && !until.waits_for_deletion());
+        until.told(&added("x", "False")).unwrap();
+        assert_eq!(until.met(), Some("Pod a/x: create is met"));
+    }
+
+    #[test]
+    fn delete_is_met_by_what_goes_or_is_not_there() {
+        let mut goes = waiting("delete");
+        goes.there(&pod("x", "True")).unwrap();
+        assert!(!goes.is_met() && goes.waits_for_deletion());
+        goes.told(&deleted("x")).unwrap();
+        assert_eq!(goes.met(), Some("Pod a/x: delete is met"));
+        assert!(!goes.waits_for_deletion(), "it is over");
+        let mut missing = waiting("delete");
+        missing.missing();
+        assert_eq!(missing.met(), Some("delete is met: it is not there"));
+    }
+
+    #[test]
+    fn who_waited_in_vain_is_told_what_was_seen_last() {
+        let mut until = waiting("condition=Ready");
+        let said = |until: &Until, seconds| until.late(Duration::from_secs(seconds)).unwrap_err().to_string();
+        assert_eq!(said(&until, 0), "--until condition=Ready is not met; seen: no object was there");
+        until.told(&added("x", "False")).unwrap();
+        assert_eq!(said(&until, 0), "--until condition=Ready is not met; seen: Pod a/x Ready is False");
+        let late = "--until condition=Ready was not met within 30s; last seen: Pod a/x Ready is False";
+        assert_eq!(said(&until, 30), late);
+    }
+
+    #[test]
+    fn what_no_object_can_meet_is_an_error_at_once() {
+        let said = waiting("jsonpath={.metadata}=x").there(&pod("x", "True")).unwrap_err().to_string();
+        assert!(said.starts_with("--until jsonpath={.metadata}=x can never be met: Pod a/x "), "{said}");
+    }
+}

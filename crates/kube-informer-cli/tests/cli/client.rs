@@ -47,6 +47,14 @@ pub(crate) fn word<'a>(line: &'a str, begin: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("{begin} is not in {line:?}"))
 }
 
+/// What is said where an address is taken, and what to do.
+pub(crate) fn taken_address(address: &str) -> String {
+    let why = std::io::Error::from(rustix::io::Errno::ADDRINUSE);
+    format!(
+        "cannot listen on {address}: {why}; give --listen another address, or 127.0.0.1:0 for a free port\n"
+    )
+}
+
 /// A file that goes away with the test, and that no other one has.
 pub(crate) struct File(PathBuf);
 

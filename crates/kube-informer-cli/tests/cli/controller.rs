@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::client::{File, closed, op, word};
+use crate::client::{File, closed, op, taken_address, word};
 use crate::running::{Running, kube_informer, run, text};
 
 async fn created(cluster: &Endpoint, namespace: &str) {
@@ -113,14 +113,50 @@ async fn a_client_without_the_token_is_refused() {
     assert_eq!(tokio::task::spawn_blocking(|| controller.terminate()).await.unwrap(), Some(130));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_controller_goes_on_when_nobody_reads_what_it_prints() {
+    let server = Server::builder().start().await.unwrap();
+    let cluster = Endpoint::new(Access::anonymous(server.url())).unwrap();
+    let kubeconfig = File::kubeconfig(cluster.access());
+    let args = ["controller", "deployments", "--kubeconfig", kubeconfig.path()];
+    let (mut controller, url) = tokio::task::block_in_place(|| {
+        let mut controller = Running::start(&args);
+        let url = word(&controller.line("ws://127.0.0.1:"), "ws://").to_owned();
+        controller.line("Deployments that are there: 0; what changes follows");
+        (controller, url)
+    });
+    controller.close_stdout();
+    let (mut socket, _) = connect_async(&url).await.unwrap();
+    op(&mut socket, "snap.end").await;
+    // It has something to print each time, and tells those who are connected all the same.
+    created(&cluster, "default").await;
+    assert_eq!(op(&mut socket, "change").await["type"], "ADDED");
+    let path = "/apis/apps/v1/namespaces/default/deployments/web";
+    for replicas in [5, 7] {
+        let answer = cluster.merge_patch(path, &json!({ "spec": { "replicas": replicas } })).await.unwrap();
+        assert!(answer.status.is_success(), "{answer:?}");
+        let change = op(&mut socket, "change").await;
+        assert_eq!(change["changes"][0]["new"], json!(replicas), "{change}");
+    }
+    drop(socket);
+    controller.signal("-TERM");
+    tokio::task::block_in_place(|| {
+        assert_eq!(controller.code(), Some(130));
+        assert_eq!(controller.said(), "");
+    });
+}
+
 #[test]
 fn the_controller_says_in_one_line_why_it_does_not_start() {
     let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
     let path = kubeconfig.path();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
     for (args, expected) in [
         (&["--kubeconfig", "/nowhere/at/all"][..], "/nowhere/at/all"),
         (&["--kubeconfig", path, "--context", "none"], "none"),
         (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], "token"),
+        (&["--kubeconfig", path, "--listen", &address], &taken_address(&address)),
         (&["--kubeconfig", path, "--token-file", "/nowhere/at/all"], "/nowhere/at/all"),
     ] {
         let output = run(&[&["controller", "deployments"], args].concat());

@@ -14,6 +14,9 @@ mod apiserver;
 // `controller deployments`, and who is connected to it.
 mod controller;
 
+// `elasti`: its words. What it does is in tests of its own.
+mod elasti;
+
 // `serve`: readiness, the end, and what is applied to a cluster.
 mod serve;
 mod serve_manifests;
@@ -75,28 +78,4 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
     }
-}
-
-#[test]
-fn the_help_of_the_operator_names_its_flags_and_variables() {
-    let output = run(&["elasti", "--help"]);
-    assert_eq!(output.status.code(), Some(0));
-    let help = text(&output.stdout);
-    for word in [
-        "--watch-namespace",
-        "--leader-elect",
-        "--metrics-bind-address",
-        "--health-probe-bind-address",
-        "--wake-bind-address",
-        "--kubeconfig",
-        "ELASTI_OPERATOR_NAMESPACE",
-        "ELASTI_OPERATOR_PORT",
-        "ELASTI_RESOLVER_NAMESPACE",
-        "ELASTI_RESOLVER_SERVICE_NAME",
-        "ELASTI_RESOLVER_PROXY_PORT",
-        ":8013",
-    ] {
-        assert!(help.contains(word), "{help}\nlacks {word}");
-    }
-    assert!(text(&run(&["--help"]).stdout).contains("elasti"));
 }

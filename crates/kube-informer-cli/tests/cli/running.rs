@@ -79,6 +79,13 @@ impl Running {
         Self { child, stdout: screen, stderr: Heard::default(), patience: PATIENCE }
     }
 
+    /// Starts a command with a screen for what it says on stderr alone.
+    pub(crate) fn beside(screen: Heard, command: Command) -> Self {
+        let mut running = Self::of(command);
+        running.stderr = screen;
+        running
+    }
+
     /// Reads until a line of stdout has this in it.
     #[track_caller]
     pub(crate) fn line(&mut self, part: &str) -> String {
@@ -97,6 +104,13 @@ impl Running {
     #[track_caller]
     pub(crate) fn shows(&mut self, part: &str) -> String {
         let shown = self.stdout.shows(part, self.until());
+        self.need(shown, part)
+    }
+
+    /// The same of stderr.
+    #[track_caller]
+    pub(crate) fn notes(&mut self, part: &str) -> String {
+        let shown = self.stderr.shows(part, self.until());
         self.need(shown, part)
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::client::{File, closed, message, op, word};
+use crate::client::{File, closed, message, op, taken_address, word};
 use crate::harness::{Place, SOON, on_both};
 use crate::running::{Running, run, text};
 
@@ -259,7 +259,7 @@ async fn it_says_in_one_line_why_it_does_not_start() -> Result<()> {
         (&["pods", "--kubeconfig", &there, "--context", "none"], 1, "none"),
         (&["pods", "--kubeconfig", away.path()], 1, "127.0.0.1:1"),
         (&["deploymets", "--kubeconfig", &there], 1, "did you mean deployments"),
-        (&["pods", "--kubeconfig", &there, "--listen", &address], 1, &address),
+        (&["pods", "--kubeconfig", &there, "--listen", &address], 1, &taken_address(&address)),
         (&["pods", "--kubeconfig", &there, "--listen", "0.0.0.0:0"], 1, "give a token"),
         (&["pods", "--kubeconfig", &there, "--token-file", "/nowhere/at/all"], 1, "/nowhere/at/all"),
         (&["nodes", "--kubeconfig", &there, "-n", "shop"], 2, "nodes are in no namespace"),

@@ -42,7 +42,7 @@ struct Said {
 
 impl Place {
     /// Makes a pod.
-    async fn pod(&self, name: &str, labels: &Value) -> Result<Value> {
+    pub(crate) async fn pod(&self, name: &str, labels: &Value) -> Result<Value> {
         // What controllers do where there are some: pods belong to an account.
         let account = json!({ "metadata": { "name": "default" } });
         self.endpoint.post(&self.path("serviceaccounts"), &account).await?;
@@ -63,7 +63,7 @@ impl Place {
     }
 
     /// Says whether a pod is ready.
-    async fn ready(&self, name: &str, status: &str) -> Result<Value> {
+    pub(crate) async fn ready(&self, name: &str, status: &str) -> Result<Value> {
         let condition =
             json!({ "type": "Ready", "status": status, "reason": "Played", "message": "as the test has it" });
         self.status(name, &json!({ "phase": "Running", "conditions": [condition] })).await

@@ -15,6 +15,8 @@ on_both! {
     it_reconnects_for_ever_and_says_when_it_is_stale,
     it_ends_after_its_time,
     it_ends_when_an_object_meets_what_was_waited_for,
+    it_ends_when_an_object_has_the_condition_that_was_waited_for,
+    it_ends_when_an_object_comes_that_was_waited_for,
     it_looks_once_where_there_is_no_time,
     that_there_is_nothing_is_said,
     it_is_quiet_when_its_reader_has_seen_enough,
@@ -176,6 +178,50 @@ async fn it_ends_when_an_object_meets_what_was_waited_for(place: Place) -> Resul
         assert_eq!(blocking(|| watch.line("")), "- configmap/one\n");
         assert_eq!(blocking(|| watch.code()), Some(0));
     }
+    Ok(())
+}
+
+async fn it_ends_when_an_object_has_the_condition_that_was_waited_for(place: Place) -> Result<()> {
+    place.pod("web", &json!({ "app": "web" })).await?;
+    let mut one = place.start("watch pod/web -o name --until condition=Ready");
+    let mut chosen = place.start("watch pods -l app=web -o json --until condition=ready=true");
+    blocking(|| one.line("pod/web"));
+    blocking(|| record(&mut chosen, |record| record["type"] == "SYNCED"));
+    // A condition that is another is none.
+    place.ready("web", "False").await?;
+    assert_eq!(blocking(|| one.line("")), "~ pod/web\n");
+    place.ready("web", "True").await?;
+    assert_eq!(blocking(|| one.line("")), "~ pod/web\n");
+    for (mut watch, condition) in [(one, "condition=Ready"), (chosen, "condition=ready=true")] {
+        assert_eq!(blocking(|| watch.code()), Some(0), "{condition}");
+        let said = blocking(|| watch.said());
+        assert_eq!(said, format!("Pod {}/web: {condition} is met\n", place.namespace));
+    }
+    let late = place.run("watch pod/web --until condition=Ready=False --timeout 0").await;
+    assert_eq!(late.status.code(), Some(1));
+    let said = text(&late.stderr);
+    assert!(
+        said.contains("condition=Ready=False is not met; seen: Pod") && said.contains("Played"),
+        "{said}"
+    );
+    Ok(())
+}
+
+async fn it_ends_when_an_object_comes_that_was_waited_for(place: Place) -> Result<()> {
+    let mut named = place.start("watch cm/late -o name --until create");
+    blocking(|| named.note("configmaps \"late\" not found"));
+    let mut chosen = place.start("watch cm -l app=test -o name --until create");
+    blocking(|| chosen.note("no configmaps"));
+    place.config_map("late", json!({})).await?;
+    for mut watch in [named, chosen] {
+        assert_eq!(blocking(|| watch.line("")), "+ configmap/late\n");
+        assert_eq!(blocking(|| watch.code()), Some(0));
+        let said = blocking(|| watch.said());
+        assert_eq!(said, format!("ConfigMap {}/late: create is met\n", place.namespace));
+    }
+    // What is there has come.
+    let there = place.run("watch cm/late -o name --until create").await;
+    assert_eq!((there.status.code(), text(&there.stdout)), (Some(0), "  configmap/late\n".to_owned()));
     Ok(())
 }
 
