@@ -237,6 +237,9 @@ impl Factory {
     }
 
     /// Starts all informers. Those that are asked for later start by themselves.
+    ///
+    /// Each lists everything first, and each namespace of its scope by itself. Of all lists of a factory, also later ones, 8
+    /// go on at a time; the others wait for their turn. Watches are not counted.
     pub fn start(&self) {
         let mut informers = self.lock();
         if informers.phase == Phase::Idle {
@@ -314,6 +317,36 @@ impl Factory {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// Every name begins with `kube_informer_`, and every series has the labels `informer` (a name within the factory),
+    /// `resource`, `scope` and `selector`.
+    ///
+    /// | Name | More labels | What it is |
+    /// | ---- | ----------- | ---------- |
+    /// | `objects` | | objects in the cache |
+    /// | `kept_bytes` | | what is kept of them, packed |
+    /// | `plain_bytes` | | what that is unpacked |
+    /// | `events_total` | `type`: `added`, `updated`, `deleted`, `bookmark` | changes that were applied |
+    /// | `stale_events_total` | | events that were older than what was known |
+    /// | `received_bytes_total` | | bytes that came from the server |
+    /// | `gather_seconds` | | how long changes may wait for others before they are read |
+    /// | `queue_length` | | changes on their way to the cache |
+    /// | `queue_bytes` | | what they take |
+    /// | `relists_total` | `reason`: see [`Relists`](crate::informer::Relists) | how often everything was listed |
+    /// | `watches_total` | | watches that were opened |
+    /// | `unreadable_total` | | objects that could not be read |
+    /// | `index_faults_total` | | failures of index functions |
+    /// | `encoding` | `encoding`: `json`, `protobuf` | 1 for the one in use |
+    /// | `health` | `state`: `starting`, `syncing`, `live`, `stale`, `stopped` | 1 for the one in which it is, 0 for others |
+    /// | `last_version` | `namespace`: empty where all are watched as one | the last version that was seen, where it is a number |
+    /// | `last_event_timestamp_seconds` | | when something was last heard of an object; nothing before that |
+    /// | `last_bookmark_timestamp_seconds` | | when the server last said that nothing had happened; nothing before that |
+    /// | `handler_backlog` | `handler` | changes that wait for a handler or the reader of a stream |
+    /// | `handler_behind_seconds` | `handler` | how long it has been behind |
+    /// | `handler_panics_total` | `handler` | calls that panicked |
+    /// | `handler_gaps_total` | `handler` | how often it missed changes |
+    /// | `handler_missed_total` | `handler` | changes that it missed |
+    /// | `handler_duration_seconds` | `handler` | a histogram: how long calls take; nothing before the first, nor for streams |
     pub fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
         registry.register_collector(metrics::collector(&self.inner));
     }

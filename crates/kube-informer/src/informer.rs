@@ -2,6 +2,8 @@
 //!
 //! Promised (the numbers are those of the tests):
 //!
+//! 7. What went while nobody watched is found with the next list, and told as deleted, though not as `certain`. An object
+//!    that was made again under its name, with another UID, is told as deleted and added.
 //! 8. A handler finds the cache at its event's version or later. Lists and snapshots are one consistent state.
 //! 9. Every registration sees, in order per object: what there is (`initial`), then what changes, each update with its old
 //!    object. One that comes late gets the whole cache first, without stopping the others.
@@ -9,6 +11,8 @@
 //!     panics harms no other, and not the cache.
 //! 11. Everything is said again at each registration's own period, from the cache, and marked as such.
 //! 12. Ends can be awaited; nothing is called afterwards, and nothing is left behind.
+//! 13. An index function may fail or panic: its object is kept, and that is counted and reported. Namespaces, labels, owners
+//!     and JSON pointers are found without decoding.
 //! 14. Whoever has written can wait until the cache has it.
 //! 15. [`Health`] says whether the cache is what the server has, and why not.
 //!

@@ -109,7 +109,7 @@ fn what_becomes_of_objects_is_told_in_order() {
 }
 
 #[test]
-fn a_list_first_removes_what_it_lacks_then_adds_and_updates_in_its_order() {
+fn promise_07_a_list_first_removes_what_it_lacks_then_adds_and_updates_in_its_order() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();
     let held: Vec<_> = ["a", "b", "c", "d"].map(|name| maker.pod(name, 5)).into();

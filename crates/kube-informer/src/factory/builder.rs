@@ -47,7 +47,9 @@ pub(super) struct Wishes {
 }
 
 impl<K> InformerBuilder<K> {
-    /// Only objects whose labels meet a selector: `app=web,tier in (front,back)`. The server selects them.
+    /// Only objects whose labels meet a selector: `app=web,tier in (front,back)`. The server selects them. An object that
+    /// meets it no longer is told as [deleted](crate::informer::Event::Deleted), and as `certain` where a watch said so,
+    /// though it may still exist; one that meets it again is told as added.
     ///
     /// # Errors
     ///
@@ -60,7 +62,8 @@ impl<K> InformerBuilder<K> {
     }
 
     /// Only objects whose fields meet a selector: `spec.nodeName=node-1`. The server selects them; which fields it can
-    /// select by depends on the resource, and it says so where it cannot.
+    /// select by depends on the resource, and it says so where it cannot. An object that leaves it is told as
+    /// [deleted](crate::informer::Event::Deleted), as with [`labels`](Self::labels), and may still exist.
     pub fn fields(mut self, selector: &str) -> Self {
         self.spec.fields = Some(selector.trim().to_owned()).filter(|text| !text.is_empty());
         self

@@ -90,6 +90,11 @@ impl Page<'_, '_> {
         self.gauge("last_event_timestamp_seconds", "When something was last heard of an object", |i| {
             i.health.last_event.map(|at| (Vec::new(), seconds(at))).into_iter().collect()
         })?;
+        self.gauge(
+            "last_bookmark_timestamp_seconds",
+            "When the server last said that nothing had happened",
+            |i| i.health.last_bookmark.map(|at| (Vec::new(), seconds(at))).into_iter().collect(),
+        )?;
         self.gauge("handler_backlog", "Changes that wait for a handler", |i| {
             each_handler(i, |stats| stats.backlog as f64)
         })?;

@@ -81,8 +81,9 @@ impl Timings {
         self
     }
 
-    /// How long it is waited after a first failure, and how long at most: each time twice as long. From 0.8 to 30 seconds
-    /// unless said otherwise.
+    /// How long it is waited after a first failure, and how long at most: each time twice as long. It is a time by chance
+    /// between half of that and all of it, so that many who failed at once do not come back at once, and longer where the
+    /// server asks for it. Unless said otherwise, that is 0.4 to 0.8 seconds at first, and 15 to 30 in the end.
     #[must_use]
     pub fn waits(mut self, first: Duration, longest: Duration) -> Self {
         (self.first_wait, self.longest_wait) = (first, longest);

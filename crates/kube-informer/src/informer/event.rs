@@ -24,7 +24,9 @@ pub enum Event<K = serde_json::Value> {
         /// [`Subscription::resync`](super::Subscription::resync).
         resync: bool,
     },
-    /// It is gone.
+    /// It is gone, or no longer meets the informer's [labels](crate::factory::InformerBuilder::labels) or
+    /// [fields](crate::factory::InformerBuilder::fields): servers say the same of both. With such a selector, the object may
+    /// still exist, also where this is `certain`.
     Deleted {
         /// Its last state, as far as it is known.
         last: Object<K>,

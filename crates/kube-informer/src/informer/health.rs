@@ -161,7 +161,7 @@ impl Cause {
         }
     }
 
-    /// The name that metrics use.
+    /// A name for programs: log lines have it in their field `cause`. No metric has it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@ mod endings;
 mod refused;
 mod script;
 mod streams;
+mod to_json;
 mod told;
 mod turns;
 mod waits;
@@ -233,8 +234,9 @@ async fn promise_2_refused_connections_and_429_are_no_reason_to_list() {
     let watch = "watch=1 allowWatchBookmarks=true resourceVersion=6";
     assert_eq!(seen.requests[1..], [watch, "limit=1", watch, watch, watch]);
     assert!(seen.pauses[2] >= Duration::from_millis(400));
-    // What the server asks for is honoured.
+    // What the server asks for is honoured; where it asks for nothing, it is waited longer each time all the same.
     assert_eq!(seen.pauses[4], Duration::from_secs(7));
+    assert!((3.2..=6.402).contains(&seen.pauses[5].as_secs_f64()), "{:?}", seen.pauses);
 }
 
 #[tokio::test(start_paused = true)]

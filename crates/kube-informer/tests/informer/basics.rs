@@ -21,7 +21,7 @@ on_both! {
     one_watch_and_one_cache_serve_every_kind_of_reader,
     who_comes_late_is_told_what_there_is_and_holds_up_nobody,
     everything_is_said_again_from_the_cache,
-    objects_that_are_created_again_are_others,
+    promise_07_objects_that_are_created_again_are_others,
 }
 
 async fn what_changes_is_told_and_can_be_read(place: Place) -> Result<()> {
@@ -174,7 +174,7 @@ async fn everything_is_said_again_from_the_cache(place: Place) -> Result<()> {
     Ok(())
 }
 
-async fn objects_that_are_created_again_are_others(place: Place) -> Result<()> {
+async fn promise_07_objects_that_are_created_again_are_others(place: Place) -> Result<()> {
     let stage = Stage::before(place).await?;
     stage.config_maps(&["phoenix"], "1").await?;
     let factory = stage.factory(short()).await?;

@@ -138,6 +138,13 @@ async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<(
     assert!(page.value("kube_informer_received_bytes_total", &[MAPS]).is_some_and(|bytes| bytes > 100.0));
     assert!(page.value("kube_informer_last_version", &[MAPS]).is_some_and(|version| version > 1.0));
 
+    let last = |what: &str| {
+        Page::of(&registry).value(&format!("kube_informer_last_{what}_timestamp_seconds"), &[MAPS])
+    };
+    let changed = last("event");
+    assert_eq!(changed, maps.health().last_event.map(|at| at.as_duration().as_secs_f64()));
+    assert!(changed > Some(0.0));
+
     // What the server says when nothing happens, in place of a change.
     let before = page.value("kube_informer_events_total", &[MAPS, "type=\"bookmark\""]);
     let once = || Events::modified().named("a").at_most(1);
@@ -145,6 +152,8 @@ async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<(
     stage.change("a", "3").await?;
     let bookmarks = || Page::of(&registry).value("kube_informer_events_total", &[MAPS, "type=\"bookmark\""]);
     eventually("one has come", SOON, async || (bookmarks() > before).then_some(())).await;
+    eventually("when it came is told", SOON, async || (last("bookmark") > changed).then_some(())).await;
+    assert_eq!(last("event"), changed);
 
     // What goes wrong is told as well.
     stage.proxy.heal();

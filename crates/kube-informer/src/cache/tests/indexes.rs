@@ -78,7 +78,28 @@ fn an_index_that_is_filled_sees_what_happens_meanwhile() {
 }
 
 #[test]
-fn an_index_function_may_fail_or_panic_and_the_object_is_kept() {
+fn promise_13_labels_owners_and_pointers_are_indexed_and_asked_without_decoding() {
+    let (mut writer, cache) = cache(Scopes::all());
+    let mut maker = Maker::new();
+    for index in [Index::label("app"), Index::owner(), Index::pointer("/spec/nodeName").unwrap()] {
+        cache.add_index(index).unwrap();
+    }
+    let pod = |maker: &mut Maker, version| {
+        let (labels, owners) = (&[("app", "x")], &["o"]);
+        maker.make(&Made { namespace: "n", name: "a", uid: "u", version, labels, owners, node: Some("n1") })
+    };
+    writer.apply([list(vec![pod(&mut maker, 1)], 1)]);
+    writer.apply([Change::Put(pod(&mut maker, 2))]);
+    let all = cache.list().namespace("n").labels("app=x").unwrap().owned_by("o");
+    assert_eq!(keys(all.index("/spec/nodeName", "n1").unwrap()), ["n/a"]);
+    assert_eq!((cache.stats().index_entries, maker.0.stats().view_decodes), (3, 0));
+    // One of a view is decoded.
+    cache.add_index(Index::view("view", |_: &Value| Ok::<_, Infallible>(vec![]))).unwrap();
+    assert_eq!(maker.0.stats().view_decodes, 1);
+}
+
+#[test]
+fn promise_13_an_index_function_may_fail_or_panic_and_the_object_is_kept() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();
     let failing = Index::object("failing", |object: &Object| match object.name() {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_object_that_was_made_again_is_deleted_and_added() {
+fn promise_07_an_object_that_was_made_again_is_deleted_and_added() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();
     let again = |maker: &mut Maker, uid, version| {

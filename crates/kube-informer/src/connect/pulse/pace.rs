@@ -202,7 +202,7 @@ mod tests {
     /// How long the pause is after some, of which each had brought so much.
     fn after(came: &[usize], room: usize) -> Option<Duration> {
         let mut pace = Pace::new();
-        came.iter().fold(Some(PAUSE), |_, came| pace.next_within(*came, GATHER, room))
+        came.iter().map(|came| pace.next_within(*came, GATHER, room)).last().flatten()
     }
 
     #[test]

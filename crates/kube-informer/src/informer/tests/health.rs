@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::super::*;
 use super::SOON;
 use super::hand::Hand;
@@ -52,6 +54,27 @@ async fn promise_15_health_says_where_it_stands_and_why() {
     report(Report::Watching { encoding: Encoding::Json });
     let health = informer.health();
     assert_eq!((state(), health.watches, health.relists.first, health.relists.expired), ("live", 2, 1, 1));
+}
+
+#[tokio::test]
+async fn promise_15_health_says_when_something_was_last_heard() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let heard = || {
+        let health = informer.health();
+        (health.last_event, health.last_bookmark)
+    };
+    assert_eq!(heard(), (None, None));
+    let began = Timestamp::now();
+    hand.list(&[("a", 1)], 1);
+    let (listed, bookmark) = heard();
+    assert!(listed >= Some(began) && bookmark.is_none(), "{listed:?} {bookmark:?}");
+    hand.progress(2);
+    let (same, bookmark) = heard();
+    assert!(same == listed && bookmark >= listed, "{same:?} {bookmark:?}");
+    hand.put("a", 3);
+    let (changed, same) = heard();
+    assert!(changed >= bookmark && same == bookmark, "{changed:?} {same:?}");
 }
 
 #[tokio::test]

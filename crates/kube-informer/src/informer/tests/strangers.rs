@@ -9,7 +9,7 @@ use futures_core::Stream;
 
 use super::super::*;
 use super::SOON;
-use super::hand::Hand;
+use super::hand::{Hand, short};
 
 /// Reads a stream, or drops it, where it is woken, and begins another one.
 struct Hasty {
@@ -72,6 +72,48 @@ async fn promise_10_who_is_woken_may_read_or_drop_its_stream_at_once() {
             assert!(done.is_ok(), "{what}, drops: {drops}");
         }
     }
+}
+
+/// Looks for the object of each event, where it is woken.
+struct Looks {
+    informer: Informer,
+    events: Mutex<Events<serde_json::Value>>,
+    /// Each event, and the version that was found.
+    found: mpsc::Sender<(String, Option<String>)>,
+}
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        let waker = Waker::from(Arc::clone(&self));
+        let mut events = self.events.lock().unwrap();
+        while let Poll::Ready(Some(event)) =
+            Pin::new(&mut *events).poll_next(&mut Context::from_waker(&waker))
+        {
+            let object = event.object().unwrap();
+            let found = self.informer.get(object.namespace(), object.name());
+            let _ = self.found.send((short(&event), found.map(|found| found.version().to_string())));
+        }
+    }
+}
+
+#[tokio::test]
+async fn promise_08_who_is_woken_finds_in_the_cache_what_it_is_told() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let (found, finds) = mpsc::channel();
+    let events = Mutex::new(informer.events());
+    Arc::new(Looks { informer, events, found }).wake();
+    // It is woken before each of these returns.
+    let mut after = |act: fn(&mut Hand)| {
+        act(&mut hand);
+        finds.try_iter().collect::<Vec<_>>()
+    };
+    let event = |event: &str, version: &str| (event.to_owned(), Some(version.to_owned()));
+    assert_eq!(after(|hand| hand.list(&[("a", 1), ("b", 2)], 2)), [event("+a@1!", "1"), event("+b@2!", "2")]);
+    assert_eq!(after(|hand| hand.put("a", 3)), [event("~a@1→3", "3")]);
+    assert_eq!(after(|hand| hand.put("c", 4)), [event("+c@4", "4")]);
+    assert_eq!(after(|hand| hand.remove("a", 5)), [("-a@5".to_owned(), None)]);
+    assert_eq!(after(|hand| hand.list(&[("b", 6)], 6)), [("-c@4?".to_owned(), None), event("~b@2→6", "6")]);
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ pub(super) fn saying_protobuf(version: &str, end: &str) -> Piece {
 }
 
 /// A message of these fields.
-fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
+pub(super) fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     fields.iter().for_each(|(number, field)| put_bytes(&mut bytes, *number, field));
     bytes
@@ -171,6 +171,8 @@ pub(super) struct Play {
 pub(super) struct Seen {
     /// Path and timeout left out.
     pub(super) requests: Vec<String>,
+    /// The forms in which each of them takes the answer.
+    pub(super) accepts: Vec<&'static str>,
     /// The timeouts of those that have one, in seconds.
     pub(super) timeouts: Vec<u64>,
     /// How long before each of them nothing was asked.
@@ -331,6 +333,7 @@ impl Transport for Scripted {
         {
             let mut seen = self.0.seen.lock().unwrap();
             seen.requests.push(query.join(" "));
+            seen.accepts.push(request.accept);
             seen.timeouts.extend(timeout.map(|(_, seconds)| seconds.parse::<u64>().unwrap()));
             seen.pauses.push(pause);
         }
