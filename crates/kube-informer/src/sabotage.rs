@@ -1,7 +1,7 @@
 //! For this crate's own tests, and nobody else: one promise at a time can be broken, so that the soak test can show that
 //! it would notice.
 //!
-//! In a build without debug assertions nothing can be broken, and nothing of this is left.
+//! In a build without debug assertions nothing can be broken.
 
 /// What is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

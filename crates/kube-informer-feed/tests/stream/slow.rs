@@ -115,13 +115,16 @@ async fn a_client_that_is_too_slow_is_told_of_a_gap_and_can_go_on_from_there(pla
 /// two objects are others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_client_has_its_snapshot_however_much_changes_meanwhile() -> Result<()> {
-    const OBJECTS: usize = 300;
+    const OBJECTS: usize = 600;
+    // Less than what waits in the end, so that it has to be patient. More than what comes while the client reads what the kernel
+    // has of its snapshot, which is some megabytes at most: meanwhile nothing is taken out.
+    const OUTBOX: usize = 256 << 10;
     let place = Place::embedded().await?;
     let name = |at: usize| format!("m{:03}", at % OBJECTS);
     for at in 0..OBJECTS {
         place.add(&name(at), "web", &"x".repeat(20_000)).await?;
     }
-    let feed = place.feed_with(|hub| hub, |server| server.outbox(96 << 10)).await?;
+    let feed = place.feed_with(|hub| hub, |server| server.outbox(OUTBOX)).await?;
     let mut client = Client::narrow(&feed.server).await?;
     client.sub("s", json!({ "labels": "app=web", "mode": "diff" })).await?;
     let (mut values, mut turn) = (std::collections::BTreeMap::new(), 0);

@@ -182,6 +182,31 @@ async fn promise_1_a_version_that_is_too_large_or_expired_falls_back_to_the_newe
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_1_after_a_fallback_lists_are_again_not_older_than_what_was_seen() {
+    for reason in [status(410, "Expired")].into_iter().chain(script::too_large()) {
+        let again =
+            |version| [status(500, "InternalError"), reason.clone(), Answer::Body(list(&[], version))];
+        let begin = [status(UNSUPPORTED, "Invalid"), Answer::Body(list(&[], 20))];
+        let answers =
+            begin.into_iter().chain(again(30)).chain(again(40)).chain([Answer::Watch(vec![Piece::Hang])]);
+        let seen = Play::new(answers).run().await;
+        assert_eq!(seen.deltas, ["replace 20:", "replace 30:", "replace 40:"]);
+        let lists: Vec<&String> =
+            seen.requests.iter().filter(|request| !request.contains("watch=1")).collect();
+        assert_eq!(
+            lists,
+            [
+                "resourceVersion=0",
+                "resourceVersion=20 resourceVersionMatch=NotOlderThan",
+                "limit=500",
+                "resourceVersion=30 resourceVersionMatch=NotOlderThan",
+                "limit=500",
+            ]
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_2_a_clean_end_is_followed_by_a_watch_of_the_last_version() {
     let seen = Play::new([
         Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::event("MODIFIED", pod("a", 6))])),
