@@ -196,7 +196,7 @@ async fn promise_1_after_a_fallback_lists_are_again_not_older_than_what_was_seen
         assert_eq!(
             lists,
             [
-                "resourceVersion=0",
+                "limit=500 resourceVersion=0",
                 "resourceVersion=20 resourceVersionMatch=NotOlderThan",
                 "limit=500",
                 "resourceVersion=30 resourceVersionMatch=NotOlderThan",
