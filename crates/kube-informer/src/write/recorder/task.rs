@@ -33,8 +33,8 @@ impl Default for Tries {
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long what is queued may take, after all handles are gone.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long what is queued may take, after all handles are gone: long enough for a second try.
+const GRACE: Duration = Duration::from_secs(30);
 
 pub(super) struct Writer {
     pub(super) client: Client,
