@@ -1,11 +1,38 @@
 //! Readers on other threads while changes are made.
 
 use std::convert::Infallible;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Barrier, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use super::*;
+
+/// While a batch is being applied, which an index here makes take its time, another thread reads what there was before it.
+#[test]
+fn promise_08_reads_do_not_wait_for_a_batch() {
+    let (mut writer, cache) = cache(Scopes::all());
+    let mut maker = Maker::new();
+    writer.apply([list(vec![maker.pod("a", 1)], 1)]);
+    let (found, finds) = mpsc::channel();
+    let reader = cache.clone();
+    let index = Index::object("slow", move |object: &Object| {
+        if object.version().number() == Some(2) {
+            let (reader, (read, reads)) = (reader.clone(), mpsc::channel());
+            thread::spawn(move || {
+                let one = reader.get("n", "a").map(|found| found.version().to_string());
+                let _ = read.send((one, keys(reader.list()), reader.snapshot().len()));
+            });
+            // Whoever waits for the batch never gets here in time: it ends after this.
+            found.send(reads.recv_timeout(Duration::from_secs(30)).ok()).unwrap();
+        }
+        Ok::<_, Infallible>(vec![])
+    });
+    cache.add_index(index).unwrap();
+    writer.apply([Change::Put(maker.pod("a", 2)), Change::Put(maker.pod("b", 3))]);
+    assert_eq!(finds.try_recv().unwrap(), Some((Some("1".to_owned()), vec!["n/a".to_owned()], 1)));
+    assert_eq!(keys(cache.list()), ["n/a", "n/b"]);
+}
 
 /// Every state of the writer is one round: all objects of a round have its number as label and as version. A state in
 /// which objects, indexes and versions disagree would show two rounds at once.
