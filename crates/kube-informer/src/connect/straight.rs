@@ -106,7 +106,9 @@ where
     let stream = connector.call(request.uri().clone()).await.map_err(not_connected)?;
     let allowed = allowed(&stream);
     let mut response = speak(stream, request).await?;
-    response.extensions_mut().extend(allowed);
+    if let Some(allowed) = allowed {
+        response.extensions_mut().insert(allowed);
+    }
     Ok(response)
 }
 
@@ -127,13 +129,10 @@ where
 }
 
 /// Where it can be said that what comes over a connection may wait. It goes with the response, to who reads that.
-fn allowed(stream: &impl Connection) -> Extensions {
-    let (mut extras, mut found) = (Extensions::new(), Extensions::new());
+fn allowed(stream: &impl Connection) -> Option<Allowed> {
+    let mut extras = Extensions::new();
     stream.connected().get_extras(&mut extras);
-    if let Some(allowed) = extras.remove::<Allowed>() {
-        found.insert(allowed);
-    }
-    found
+    extras.remove()
 }
 
 /// The host goes into its header, and only the rest into the first line.
