@@ -330,6 +330,7 @@ impl Factory {
     /// | `stale_events_total` | | events that were older than what was known |
     /// | `received_bytes_total` | | bytes that came from the server |
     /// | `gather_seconds` | | how long changes may wait for others before they are read |
+    /// | `gathered_total` | | how often changes that had waited were read; zero where the connection cannot do that |
     /// | `queue_length` | | changes on their way to the cache |
     /// | `queue_bytes` | | what they take |
     /// | `relists_total` | `reason`: see [`Relists`](crate::informer::Relists) | how often everything was listed |

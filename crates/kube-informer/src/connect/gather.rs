@@ -6,7 +6,15 @@ use std::time::Duration;
 
 /// As long as all agree who are told of the changes: the least that one of them has asked for. Clones are the same.
 #[derive(Debug, Clone)]
-pub(crate) struct Gather(Arc<AtomicU64>);
+pub(crate) struct Gather(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// In microseconds.
+    longest: AtomicU64,
+    /// How often something that had waited was read.
+    reads: AtomicU64,
+}
 
 /// The longest that changes wait for others, whatever was asked for.
 ///
@@ -19,12 +27,12 @@ pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 impl Gather {
     /// At most so long: not longer than [`LONGEST`], and not at all where it is less than [`SHORTEST`].
     pub(crate) fn new(longest: Duration) -> Self {
-        Self(Arc::new(AtomicU64::new(micros(longest))))
+        Self(Arc::new(Shared { longest: AtomicU64::new(micros(longest)), reads: AtomicU64::new(0) }))
     }
 
     /// Somebody else is told of the same, and does not want to wait longer than this.
     pub(crate) fn at_most(&self, longest: Duration) {
-        self.0.fetch_min(micros(longest), Ordering::Relaxed);
+        self.0.longest.fetch_min(micros(longest), Ordering::Relaxed);
     }
 
     /// How many know of it.
@@ -35,7 +43,17 @@ impl Gather {
 
     /// How long; zero if nothing is to wait.
     pub(crate) fn get(&self) -> Duration {
-        Duration::from_micros(self.0.load(Ordering::Relaxed))
+        Duration::from_micros(self.0.longest.load(Ordering::Relaxed))
+    }
+
+    /// Something has waited, and was read.
+    pub(super) fn note_read(&self) {
+        self.0.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often something that had waited was read: zero where nothing ever waits, whatever was asked for.
+    pub(crate) fn reads(&self) -> u64 {
+        self.0.reads.load(Ordering::Relaxed)
     }
 }
 

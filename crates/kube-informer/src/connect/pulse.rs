@@ -138,14 +138,21 @@ impl Allowed {
     pub(super) fn get(&self) -> Duration {
         self.0.get().map_or(Duration::ZERO, Gather::get)
     }
+
+    fn note_read(&self) {
+        self.0.get().into_iter().for_each(Gather::note_read);
+    }
 }
 
 impl Asked {
     /// How long it is waited for more; `None` where it is better to be told of it.
-    fn next_pause(&mut self, gather: Duration) -> Option<Duration> {
-        let came = std::mem::take(&mut self.came);
+    fn next_pause(&mut self, allowed: &Allowed) -> Option<Duration> {
+        let (came, gather) = (std::mem::take(&mut self.came), allowed.get());
         if gather.is_zero() {
             return self.pace.next(came);
+        }
+        if came > 0 {
+            allowed.note_read();
         }
         let room = SockRef::from(&self.stream).recv_buffer_size().unwrap_or(ROOM);
         self.pace.next_within(came, gather, room)
@@ -156,7 +163,7 @@ impl Asked {
         &mut self,
         cx: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
-        gather: Duration,
+        allowed: &Allowed,
     ) -> Poll<Option<io::Result<()>>> {
         // The runtime does not see these reads: they must end a turn as others do.
         let turn = ready!(poll_proceed(cx));
@@ -177,7 +184,7 @@ impl Asked {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let Some(pause) = self.next_pause(gather) else { return Poll::Ready(None) };
+                    let Some(pause) = self.next_pause(allowed) else { return Poll::Ready(None) };
                     self.pause.as_mut().reset(tokio::time::Instant::now() + pause);
                     self.pausing = true;
                 }
@@ -202,7 +209,7 @@ impl AsyncRead for Pulse {
             this.ask()?;
         }
         if let Socket::Asked(asked) = &mut this.socket
-            && let Some(read) = ready!(asked.poll_read(cx, out, this.gather.get()))
+            && let Some(read) = ready!(asked.poll_read(cx, out, &this.gather))
         {
             return Poll::Ready(read);
         }

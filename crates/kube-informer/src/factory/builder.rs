@@ -124,7 +124,8 @@ impl<K> InformerBuilder<K> {
     /// informer, the one who wants to wait least decides, for good; who does not say anything does not want to wait.
     ///
     /// Connections that a factory has made can do so, on Unix, and those through a proxy cannot: there, and with somebody
-    /// else's [client](Factory::new), it changes nothing.
+    /// else's [client](Factory::new), it changes nothing. [`InformerStats::gathered`](crate::informer::InformerStats::gathered)
+    /// says whether anything ever waited.
     pub fn gather(mut self, longest: Duration) -> Self {
         self.wishes.gather = longest;
         self

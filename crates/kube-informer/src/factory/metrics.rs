@@ -64,6 +64,9 @@ impl Page<'_, '_> {
         self.gauge("gather_seconds", "How long changes may wait for others before they are read", |i| {
             one(i.gather.as_secs_f64())
         })?;
+        self.counter("gathered", "How often changes that had waited for others were read", |i| {
+            one(i.gathered as f64)
+        })?;
         self.gauge("queue_length", "Changes on their way to the cache", |i| one(i.queue_length as f64))?;
         self.gauge("queue_bytes", "What they take", |i| one(i.queue_bytes as f64))?;
         self.counter("relists", "How often everything was listed, by why", |i| {

@@ -41,6 +41,9 @@ pub struct InformerStats {
     pub received_objects: u64,
     /// How long changes may wait for others before they are read.
     pub gather: Duration,
+    /// How often changes that had waited were read. Where it stays at zero, none did: they come seldom, or the connection
+    /// cannot do that.
+    pub gathered: u64,
     /// Changes on their way to the cache.
     pub queue_length: usize,
     /// What they take.
@@ -77,6 +80,7 @@ impl Core {
             received_bytes: count(&traffic.bytes),
             received_objects: count(&traffic.objects),
             gather: self.gather().get(),
+            gathered: self.gather().reads(),
             queue_length: self.gauge().length(),
             queue_bytes: self.gauge().bytes(),
             handlers: handlers.collect(),

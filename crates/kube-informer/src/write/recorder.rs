@@ -53,7 +53,7 @@ use crate::object::Object;
 ///   for that is bounded, too.
 /// - What is too long is cut: 1024 bytes of words, 128 of a reason and an action. Events about objects without a namespace
 ///   are in `default`.
-/// - The task ends with the last clone, after a moment for what is queued; [`shutdown`](Self::shutdown) waits for it.
+/// - The task ends with the last clone, after up to 30 s for what is queued; [`shutdown`](Self::shutdown) waits for it.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Inner>,

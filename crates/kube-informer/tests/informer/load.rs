@@ -128,10 +128,15 @@ async fn changes_that_wait_for_others_are_all_told_over_one_watch(place: Place) 
     assert_eq!(informer.stats().gather, LONGEST_GATHER);
     update(200.0).await;
     update(1e6).await;
+    let gathered = informer.stats().gathered;
+    assert!(gathered > 0, "no change has waited");
+    assert!(gathered < 2 * UPDATES, "{gathered} reads of {UPDATES} changes, and as many again");
     // Who asks for the same, and does not want to wait, does not, and neither does anybody else.
     let same = factory.configure_resource(gadgets, scope).informer();
     assert_eq!((informer.stats().gather, same.stats().gather), (Duration::ZERO, Duration::ZERO));
+    let gathered = informer.stats().gathered;
     update(1_000.0).await;
+    assert_eq!(informer.stats().gathered, gathered, "nothing waits any more");
     let health = live(&informer).await;
     assert_eq!((health.watches, health.relists.first), (1, 1));
     assert_eq!(

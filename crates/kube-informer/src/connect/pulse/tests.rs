@@ -319,6 +319,40 @@ async fn who_does_not_want_to_wait_any_more_is_told() {
 }
 
 #[tokio::test]
+async fn pauses_are_as_long_as_the_kernel_has_room_for_what_comes() {
+    let allowed = Allowed::default();
+    allowed.set(Gather::new(GATHER));
+    let next_pause = async |room: usize| {
+        let (mut pulse, _peer) = asked().await;
+        let Socket::Asked(asked) = &mut pulse.socket else { panic!("it is asked") };
+        SockRef::from(&asked.stream).set_recv_buffer_size(room).unwrap();
+        for _ in 0..10 {
+            asked.came = 1;
+            asked.next_pause(&allowed);
+        }
+        asked.came = 40 << 10;
+        asked.next_pause(&allowed).unwrap()
+    };
+    assert_eq!(next_pause(8 << 10).await, GATHER / 2, "it hardly fits");
+    // The kernel may allow less than this, which is more than enough.
+    assert_eq!(next_pause(1 << 20).await, GATHER);
+}
+
+#[tokio::test]
+async fn what_had_waited_is_counted_when_it_is_read() {
+    let (mut pulse, mut peer) = told().await;
+    let gather = Gather::new(GATHER);
+    pulse.gather.set(gather.clone());
+    hears(&mut pulse, &mut peer).await;
+    assert_eq!(gather.reads(), 0, "it was told of");
+    pulse.ask().unwrap();
+    peer.write_all(&[1; 100]).unwrap();
+    pulse.read_exact(&mut [0; 100]).await.unwrap();
+    until_told(&mut pulse).await;
+    assert_eq!(gather.reads(), 1, "pauses in which nothing came do not count");
+}
+
+#[tokio::test]
 async fn nothing_waits_unless_it_is_allowed() {
     let (mut pulse, mut peer) = told().await;
     for _ in 0..2 * OFTEN {

@@ -1,9 +1,17 @@
-//! What is tried again, on the embedded server, with short waits.
+//! What is tried again: on the embedded server, with short waits; and on paused time.
 
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use k8s_openapi::api::events::v1::Event;
 use kube_client::Config;
+use kube_client::client::Body;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_informer_apiserver::Server;
 use kube_informer_apiserver::faults::{Answer, Match};
+use tower_service::Service;
 
 use super::task::Tries;
 use super::*;
@@ -48,4 +56,43 @@ async fn an_answer_that_was_lost_makes_no_second_event() {
     lost.wait_applied(1).await;
     let stats = recorder.shutdown(SOON).await;
     assert_eq!((stats.created, stats.failed), (1, 0), "{stats:?}");
+}
+
+/// Answers once that it is busy, then takes everything, and says which request that was.
+#[derive(Clone)]
+struct BusyOnce {
+    requests: usize,
+    taken: mpsc::UnboundedSender<usize>,
+}
+
+impl Service<Request<Body>> for BusyOnce {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Body>) -> Self::Future {
+        self.requests += 1;
+        if self.requests == 1 {
+            let busy = Response::builder().status(503).body(Body::empty()).unwrap();
+            return ready(Ok(busy));
+        }
+        let _ = self.taken.send(self.requests);
+        let event = serde_json::to_vec(&Event::default()).unwrap();
+        ready(Ok(Response::new(Body::from(event))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_queued_when_all_handles_are_gone_has_time_for_a_second_try() {
+    let (taken, mut requests) = mpsc::unbounded_channel();
+    let client = Client::new(BusyOnce { requests: 0, taken }, "default");
+    let recorder = Recorder::with(client, "tester", Tries::default());
+    recorder.normal(about("a"), "Reason", "Action", "note");
+    drop(recorder);
+    assert_eq!(requests.recv().await, Some(2));
+    assert_eq!(requests.recv().await, None, "and nothing is left of it");
 }
