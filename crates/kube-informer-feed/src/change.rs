@@ -16,7 +16,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use kube_informer::encoding::ViewError;
-use kube_informer::object::{Object, WriterRef};
+use kube_informer::object::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,6 +25,7 @@ mod diff;
 mod path;
 
 // From there to what is shown.
+mod actor;
 mod cut;
 mod fact;
 mod image;
@@ -201,7 +202,7 @@ impl Change {
     /// Only where memory was damaged.
     pub fn added<K>(new: &Object<K>) -> Result<Self, ViewError> {
         let document = document(new)?;
-        let mut change = Self::of(What::Added, new, actor(None, new, false));
+        let mut change = Self::of(What::Added, new, actor::of_new(new));
         let mut state = Vec::new();
         kind_of(&change.obj).state(&mut Vec::new(), &document, &mut state);
         change.say_state("created", state, 0);
@@ -221,9 +222,7 @@ impl Change {
             diff::diff(&document(old)?, &document(new)?)
         };
         change.say_modified(deltas, 0);
-        let of_status = |class: &Class| matches!(class, Class::Rollout | Class::Condition | Class::Status);
-        let only_status = !change.classes.is_empty() && change.classes.iter().all(of_status);
-        change.actor = actor(Some(old.writers()), new, only_status);
+        change.actor = actor::of_change(old, new, &change.classes);
         Ok(change)
     }
 
@@ -262,7 +261,7 @@ impl Change {
             (What::Added | What::Modified, What::Modified) => {}
             _ => return None,
         }
-        change.actor = later.actor.clone().or_else(|| earlier.actor.clone());
+        change.actor = actor::of_both(earlier, later);
         let merged = merge::merge(deltas(&earlier.changes), deltas(&later.changes));
         let lost = u32::try_from(merged.lost).unwrap_or(u32::MAX);
         let more = earlier.truncated.saturating_add(later.truncated).saturating_add(lost);
@@ -442,21 +441,6 @@ fn outside_of_spec<K>(object: &Object<K>) -> Result<Value, ViewError> {
     let Narrow { metadata, status } = object.read(|stored| stored.view())??;
     let kind = Kind { api_version: object.api_version(), kind: object.kind() };
     Ok(comparable(kind, serde_json::json!({ "metadata": metadata, "status": status })))
-}
-
-/// Who wrote. Each writer of an object has an entry with the time of its last write, in whole seconds. So it is one of those
-/// whose entry is another now, and of these the latest; where several wrote within a second, the one that writes what has
-/// changed.
-fn actor<K>(before: Option<&[WriterRef]>, object: &Object<K>, only_status: bool) -> Option<Actor> {
-    let before = before.unwrap_or_default();
-    let suits = |writer: &WriterRef| (&*writer.subresource == "status") == only_status;
-    let writers = object.writers();
-    let fresh = writers.iter().filter(|writer| !before.contains(writer));
-    let writer = fresh
-        .max_by_key(|writer| (writer.time, suits(writer)))
-        .or_else(|| writers.iter().max_by_key(|writer| (suits(writer), writer.time)))?
-        .clone();
-    Some(Actor { manager: writer.manager.into(), op: writer.operation.into() })
 }
 
 #[cfg(test)]

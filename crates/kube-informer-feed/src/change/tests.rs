@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod actors;
 mod bounds;
 mod merging;
 mod properties;
@@ -92,22 +93,6 @@ fn a_change_has_what_the_protocol_shows() {
     let read: Change = serde_json::from_value(serde_json::to_value(&change).unwrap()).unwrap();
     assert_eq!(read, change);
     assert_eq!(change.to_string(), "~ Deployment shop/web replicas 3→5; image web 1.4→1.5");
-}
-
-#[test]
-fn who_wrote_within_the_same_second_is_who_writes_what_has_changed() {
-    let manager = |name: &str, subresource: &str| json!({ "manager": name, "operation": "Update", "time": "2026-01-01T00:00:01Z", "subresource": subresource });
-    let managers = json!([manager("kubectl", ""), manager("kube-controller-manager", "status")]);
-    let document = |replicas: u32, ready: u32| {
-        json!({
-            "metadata": { "managedFields": managers },
-            "spec": { "replicas": replicas }, "status": { "readyReplicas": ready },
-        })
-    };
-    let actor = |old, new| change(old, new).actor.unwrap().manager;
-    assert_eq!(actor(document(1, 1), document(2, 1)), "kubectl");
-    assert_eq!(actor(document(1, 0), document(1, 1)), "kube-controller-manager");
-    assert_eq!(change(json!({}), json!({ "spec": { "replicas": 2 } })).actor, None);
 }
 
 #[test]
