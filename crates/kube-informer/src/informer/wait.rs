@@ -271,3 +271,6 @@ pub(super) async fn caught_up(core: &Core, written: &Written) -> Result<(), Caug
         }
     }
 }
+
+#[cfg(test)]
+mod schedules;
