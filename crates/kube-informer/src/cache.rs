@@ -20,9 +20,7 @@
 //! take four bytes, until they are used again. A snapshot keeps what it has, for as long as it is held.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use arc_swap::ArcSwap;
+use std::sync::{Arc, PoisonError};
 
 // Structures that cost nothing to copy.
 mod table;
@@ -54,6 +52,7 @@ pub use selector::{ParseSelectorError, Selector};
 pub use snapshot::Snapshot;
 
 use crate::object::{Object, ObjectKey, Version};
+use crate::sync::{ArcSwap, Mutex, MutexGuard};
 use fault::Faults;
 use postings::Postings;
 use state::State;

@@ -10,6 +10,7 @@ use crate::object::{Intake, Packing, Uid};
 
 mod indexes;
 mod model;
+mod schedules;
 mod speed;
 mod stress;
 mod versions;

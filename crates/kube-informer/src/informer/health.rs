@@ -1,7 +1,7 @@
 //! How it goes: whether the cache is what the server has, and if not, since when and why not.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::encoding::Encoding;
 use crate::reflector::fault::{Fault, Remedy};
 use crate::reflector::{Report, Why as Reason};
+use crate::sync::{Mutex, MutexGuard};
 
 /// How an informer is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! that nothing is missed and nothing told twice.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Waker;
 
 use tokio::runtime::Handle;
@@ -16,6 +16,7 @@ use super::mailbox::{Batch, Delivery, Mailbox};
 use super::relay::Relay;
 use super::seat::Seat;
 use crate::cache::{Cache, Change, Snapshot, Writer};
+use crate::sync::{AtomicBool, Mutex, MutexGuard};
 
 /// See the module.
 #[derive(Debug)]
@@ -200,3 +201,6 @@ impl Told {
         told
     }
 }
+
+#[cfg(test)]
+mod schedules;

@@ -4,14 +4,15 @@
 //! would cost more than to do it. Lists go through a queue, and whatever comes while something waits there: a reflector
 //! never stands still for long.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use super::core::Core;
 use crate::cache::{Change, Stays, Writer};
 use crate::object::{KeyRef, Object};
 use crate::queue::{Receiver, Sender};
 use crate::reflector::{Delta, Gone, Report, Sink};
+use crate::sync::{AtomicUsize, Mutex, MutexGuard};
 
 /// What waits: what was learned, and of which scope.
 #[derive(Debug)]

@@ -254,10 +254,12 @@ pub(super) async fn caught_up(core: &Core, written: &Written) -> Result<(), Caug
     }
     let (mut turns, mut changes) = (core.hub().turns(), core.board().changes.subscribe());
     loop {
+        // Before the cache is looked at: what came before the end is there then.
+        let is_stopped = core.board().health().state == State::Stopped;
         let reached = core.cache().snapshot().reached(&written.namespace, &written.version);
         match reached {
             Ok(true) => return Ok(()),
-            Ok(false) if core.board().health().state == State::Stopped => {
+            Ok(false) if is_stopped => {
                 return Err(CaughtUpError::Stopped { written: written.to_string() });
             }
             Ok(false) => {}
@@ -269,3 +271,6 @@ pub(super) async fn caught_up(core: &Core, written: &Written) -> Result<(), Caug
         }
     }
 }
+
+#[cfg(test)]
+mod schedules;

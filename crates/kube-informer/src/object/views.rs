@@ -23,7 +23,7 @@
 //! kept can be lent, too: nothing is counted then that others read. Of what is pinned, and with [`ViewBudget::All`], nothing is
 //! written at all to lend it. To pin a view takes the lock, where nobody has it: who looks at a view waits for nobody.
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, PoisonError, TryLockError};
 
 mod cell;
 mod ring;
@@ -32,6 +32,8 @@ use cell::{Counters, Place};
 use ring::Ring;
 
 pub(crate) use cell::{Held, Slot};
+
+use crate::sync::Mutex;
 
 /// Which decoded views of an informer's objects are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -120,7 +120,8 @@ fn readers_see_whole_states_while_changes_are_made() {
     });
 }
 
-fn check(snapshot: &Snapshot, round: u64, size: usize) {
+/// Whether all that a state has is of one round.
+pub(super) fn check(snapshot: &Snapshot, round: u64, size: usize) {
     let label = round.to_string();
     let all: Vec<Object> = snapshot.list().into_iter().collect();
     assert_eq!(all.len(), size);

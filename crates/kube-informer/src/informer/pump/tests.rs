@@ -7,6 +7,8 @@ use crate::informer::tests::hand::{Hand, seen};
 use crate::informer::{Delivery, Scope};
 use crate::queue;
 
+mod schedules;
+
 /// What a reflector tells, and a pump that runs when it is polled.
 fn stage(hand: &Hand) -> (ScopeSink, Pump) {
     let (core, applier) = hand.parts();

@@ -18,6 +18,7 @@ use crate::object::{Intake, Object, ViewBudget};
 use crate::reflector::fault::Fault;
 use crate::reflector::{Delta, Report, Why};
 use crate::resource::Resource;
+use crate::sync::unscheduled;
 
 /// Writes pods of the namespace `d`.
 pub(crate) struct Hand {
@@ -31,7 +32,7 @@ impl Hand {
     pub(crate) fn new(scope: Scope) -> Self {
         let namespace = (scope != Scope::All).then(|| Arc::from("d"));
         let spec = Spec::new(Resource::of::<Pod>(), scope);
-        let intake = Intake::new(spec.codec(Encoding::Json).unwrap());
+        let intake = unscheduled(|| Intake::new(spec.codec(Encoding::Json).unwrap()));
         let core = Core::new(
             "pods".into(),
             spec,
@@ -81,7 +82,7 @@ impl Hand {
         let text = format!(
             r#"{{"metadata":{{"name":"{name}","namespace":"d","uid":"{uid}","resourceVersion":"{version}"}}}}"#
         );
-        self.intake.object(text.as_bytes()).unwrap()
+        self.read(&text)
     }
 
     /// A pod with more metadata than its name and version.
@@ -89,7 +90,12 @@ impl Hand {
         let text = format!(
             r#"{{"metadata":{{"name":"{name}","namespace":"d","uid":"{name}","resourceVersion":"{version}",{more}}}}}"#
         );
-        self.intake.object(text.as_bytes()).unwrap()
+        self.read(&text)
+    }
+
+    /// Where a scheduler runs the test, it is not about the views of an object.
+    fn read(&mut self, text: &str) -> Object {
+        unscheduled(|| self.intake.object(text.as_bytes()).unwrap())
     }
 
     pub(crate) fn list(&mut self, objects: &[(&str, u64)], version: u64) {

@@ -7,12 +7,13 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, Weak};
 
-use arc_swap::{ArcSwapOption, Guard};
+use arc_swap::Guard;
 
 use super::ViewStats;
+use crate::sync::{ArcSwapOption, AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard, OnceLock};
 
 /// The views of one version of one object. Five words while there are none.
 #[derive(Default)]
@@ -21,6 +22,10 @@ pub(crate) struct Slot {
     near: OnceLock<View>,
     first: OnceLock<Box<Place>>,
 }
+
+/// Every object has one. In tests, what it is made of may be a scheduler's, and takes more.
+#[cfg(not(test))]
+const _: () = assert!(size_of::<Slot>() <= 5 * size_of::<usize>(), "a slot is five words");
 
 /// Where the views of one type are found. What is read most stands together.
 #[repr(C)]
@@ -116,6 +121,8 @@ struct Padded<T>(T);
 thread_local! {
     /// Where this thread counts.
     static SHARD: usize = {
+        // It outlives all schedules of a test.
+        use std::sync::atomic::AtomicUsize;
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
     };

@@ -369,9 +369,9 @@ fn under_stress_the_budget_holds_and_every_view_is_the_right_one() {
 }
 
 #[test]
-fn an_empty_slot_is_five_words() {
-    assert!(size_of::<Slot>() <= 40, "{}", size_of::<Slot>());
+fn slots_and_views_can_be_printed() {
     assert!(format!("{:?} {:?}", Slot::default(), Views::new(ViewBudget::None)).contains("Slot"));
 }
 
 mod pinned;
+mod schedules;
