@@ -79,7 +79,7 @@ async fn read(args: &Args, lines: Lines) -> anyhow::Result<()> {
         _ => Depth::Everything(ManagedFields::Cut),
     };
     let readings = Reading::begin(&cluster, targets, depth)?;
-    let mut progress = Progress::new(lines.clone());
+    let mut progress = Progress::new(lines.clone(), &cluster);
     let synced = reading::synced(&readings, Some(cluster.patience), &mut progress).await;
     progress.clear().await;
     synced?;

@@ -29,6 +29,7 @@ mod bad_input;
 mod forms;
 mod get;
 mod kubeconfigs;
+mod progress;
 mod target;
 mod terminal;
 mod watch;
