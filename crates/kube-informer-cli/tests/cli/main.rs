@@ -26,6 +26,7 @@ mod demo;
 
 // `get` and `watch`: what is asked for, what is printed, and what is said about wrong input.
 mod bad_input;
+mod consistent;
 mod forms;
 mod get;
 mod kubeconfigs;
