@@ -147,6 +147,9 @@ impl ClusterArgs {
             _ if matches!(error, ConnectError::Login { .. }) => "run it by hand, and log in again",
             _ if matches!(error, ConnectError::Address { .. }) => "mend `server` in the kubeconfig",
             (Some(_), _) => "`kubectl config get-contexts` lists the contexts there are",
+            (None, _) if said.contains("failed to determine current context") => {
+                "it has no current-context: give --context NAME, or another --kubeconfig FILE"
+            }
             (None, Some(_)) => "give another --kubeconfig FILE",
             (None, None) => "give --kubeconfig FILE, or set KUBECONFIG",
         };

@@ -30,6 +30,7 @@ mod consistent;
 mod forms;
 mod get;
 mod kubeconfigs;
+mod marks;
 mod progress;
 mod target;
 mod terminal;
