@@ -49,6 +49,8 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["get", "pods", "-n", ""], "must not be empty"),
         (&["get", "pods", "-n", "../x"], "no name of a namespace"),
         (&["get", "pods", "--as", ""], "must not be empty"),
+        (&["get", "pods", "--as", "a\nb"], "is no name"),
+        (&["get", "pods", "--as", "a", "--as-group", "b\n"], "is no name"),
         (&["get", "pods", "-o", "custom-columns=a"], "write HEADER:PATH"),
         (&["watch", "pods", "--timeout=-5s"], "such as 30s"),
         (&["watch", "pods", "-l", "a in b"], "--selector"),
