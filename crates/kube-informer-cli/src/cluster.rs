@@ -36,10 +36,10 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     /// Ask as this user
-    #[arg(long = "as", value_name = "USER", value_parser = not_empty)]
+    #[arg(long = "as", value_name = "USER", value_parser = identity)]
     as_user: Option<String>,
     /// Ask as a member of this group; can be given several times
-    #[arg(long = "as-group", value_name = "GROUP", requires = "as_user", value_parser = not_empty)]
+    #[arg(long = "as-group", value_name = "GROUP", requires = "as_user", value_parser = identity)]
     as_groups: Vec<String>,
     /// How long one answer of the server may take, such as 10s or 1m30s; 0 is as long as usual, half a minute
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -146,7 +146,11 @@ impl ClusterArgs {
         let todo = match (&self.context, &self.kubeconfig) {
             _ if matches!(error, ConnectError::Login { .. }) => "run it by hand, and log in again",
             _ if matches!(error, ConnectError::Address { .. }) => "mend `server` in the kubeconfig",
+            _ if matches!(error, ConnectError::Token) => "mend `token` in the kubeconfig",
             (Some(_), _) => "`kubectl config get-contexts` lists the contexts there are",
+            (None, _) if said.contains("failed to determine current context") => {
+                "it has no current-context: give --context NAME, or another --kubeconfig FILE"
+            }
             (None, Some(_)) => "give another --kubeconfig FILE",
             (None, None) => "give --kubeconfig FILE, or set KUBECONFIG",
         };
@@ -295,8 +299,15 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     }
 }
 
-fn not_empty(text: &str) -> Result<String, String> {
-    if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+/// The name of a user or a group, which is sent in a header.
+fn identity(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        text if text.chars().any(char::is_control) => {
+            Err("is no name: it has a line's end in it, or another control character".to_owned())
+        }
+        text => Ok(text.to_owned()),
+    }
 }
 
 fn labels(text: &str) -> Result<String, String> {

@@ -1,6 +1,7 @@
 //! `kube-informer get`: what there is, read once, as `kubectl get` prints it.
 //!
-//! - Each resource is one consistent state: what its informer has listed, at one version.
+//! - Each resource is one consistent state: what its informer has listed, at one version. Of several namespaces, each is one;
+//!   and so is each object that is named.
 //! - Output is what `kubectl get` prints, byte for byte, for tables, wide ones, json, yaml and names.
 //! - Memory: the objects, packed, and the lines of a table; json and yaml are written object by object.
 //! - What is named and not there is an error, exit code 1, after what is there was printed.
@@ -44,7 +45,8 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-The output is that of `kubectl get`, byte for byte. Each type is one consistent state, however large.
+The output is that of `kubectl get`, byte for byte. Each type is one consistent state, however large; with several -n, and
+of objects that are named, each of them is.
 
 Examples:
   kube-informer get pods -A -o wide
@@ -79,7 +81,7 @@ async fn read(args: &Args, lines: Lines) -> anyhow::Result<()> {
         _ => Depth::Everything(ManagedFields::Cut),
     };
     let readings = Reading::begin(&cluster, targets, depth)?;
-    let mut progress = Progress::new(lines.clone());
+    let mut progress = Progress::new(lines.clone(), &cluster);
     let synced = reading::synced(&readings, Some(cluster.patience), &mut progress).await;
     progress.clear().await;
     synced?;

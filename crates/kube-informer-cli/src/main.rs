@@ -231,6 +231,8 @@ fn log_to_stderr(chattiness: u8, more: u8) {
         .with_env_filter(filter)
         .with_ansi(Style::stderr(When::Auto).has_colours())
         .with_writer(std::io::stderr)
+        // Where nobody reads stderr, that would be said there, and is a panic.
+        .log_internal_errors(false)
         .init();
 }
 

@@ -71,6 +71,13 @@ struct Piece {
     _room: OwnedSemaphorePermit,
 }
 
+impl Piece {
+    /// Whether it is a line that the next one takes the place of.
+    fn passes(&self) -> bool {
+        self.form == Form::Rewritten && self.text != visible::CLEAR
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Stdout,
@@ -217,7 +224,13 @@ pub(crate) fn last_words(text: &str) {
 fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> std::io::Result<()> {
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let (is_screen, is_err_screen) = (out.is_terminal(), err.is_terminal());
+    // Whether a line of stderr is to be written anew.
+    let mut is_passing = false;
     while let Some(piece) = pieces.blocking_recv() {
+        if std::mem::replace(&mut is_passing, piece.passes()) && piece.form != Form::Rewritten {
+            // What stays begins a line of its own.
+            let _ = err.write_all(visible::CLEAR.as_bytes());
+        }
         match left_out.swap(0, Ordering::Relaxed) {
             0 => {}
             count => writeln!(out, "… {count} changes were not printed: nobody took them in time")?,
@@ -262,7 +275,7 @@ impl Lines {
         self.say(text, Stream::Stderr, Form::Painted).await
     }
 
-    /// Writes the last line of stderr anew, as soon as there is room.
+    /// Writes the last line of stderr anew, as soon as there is room. What is said next takes its place.
     pub(crate) async fn rewrite(&self, line: &str) -> Result<(), Closed> {
         self.say(format!("{}{line}", visible::CLEAR), Stream::Stderr, Form::Rewritten).await
     }

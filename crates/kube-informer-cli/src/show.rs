@@ -29,45 +29,55 @@ pub(crate) enum Format {
     Template(Template),
 }
 
+/// What can be asked for of anything.
+const FORMS: &str = "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH";
+
 impl Format {
     /// For what is read once: everything but what needs a before and an after.
     pub(crate) fn of_state(text: &str) -> Result<Self, String> {
-        match Self::of_changes(text) {
-            Ok(Self::Diff) => Err("diff is for `watch`: it shows what changes".to_owned()),
-            other => other,
+        match Self::parse(text)? {
+            Some(Self::Diff) => Err("diff is for `watch`: it shows what changes".to_owned()),
+            Some(format) => Ok(format),
+            None => Err(format!("must be one of {FORMS}")),
         }
     }
 
     /// For what changes.
     pub(crate) fn of_changes(text: &str) -> Result<Self, String> {
-        match text {
-            "table" | "" => Ok(Self::Table { wide: false }),
-            "wide" => Ok(Self::Table { wide: true }),
-            "json" => Ok(Self::Json),
-            "yaml" => Ok(Self::Yaml),
-            "name" => Ok(Self::Name),
-            "diff" => Ok(Self::Diff),
+        Self::parse(text)?.ok_or_else(|| format!("must be one of diff, {FORMS}"))
+    }
+
+    /// Nothing where there is no such form.
+    fn parse(text: &str) -> Result<Option<Self>, String> {
+        Ok(Some(match text {
+            "table" | "" => Self::Table { wide: false },
+            "wide" => Self::Table { wide: true },
+            "json" => Self::Json,
+            "yaml" => Self::Yaml,
+            "name" => Self::Name,
+            "diff" => Self::Diff,
             _ if text.starts_with("jsonpath=") => {
                 let template = text.strip_prefix("jsonpath=").unwrap_or_default();
                 if template.is_empty() {
-                    return Err("lacks a template: write jsonpath=TEMPLATE, such as jsonpath={.metadata.name}".to_owned());
+                    return Err(
+                        "lacks a template: write jsonpath=TEMPLATE, such as jsonpath={.metadata.name}"
+                            .to_owned(),
+                    );
                 }
-                match Template::parse(template) {
-                    Ok(parsed) => Ok(Self::Template(parsed)),
-                    Err(error) => Err(error.explain(template)),
-                }
+                Self::Template(Template::parse(template).map_err(|error| error.explain(template))?)
             }
             _ if text.starts_with("custom-columns=") => {
-                Columns::parse(text.strip_prefix("custom-columns=").unwrap_or_default()).map(Self::Chosen)
+                Self::Chosen(Columns::parse(text.strip_prefix("custom-columns=").unwrap_or_default())?)
             }
-            _ if text.starts_with("go-template") || text.starts_with("template") => Err(
-                "Go templates are not supported: use jsonpath=TEMPLATE or custom-columns=HEADER:PATH, such as \
-                 jsonpath={.metadata.name}"
-                    .to_owned(),
-            ),
-            _ => Err("must be one of table, wide, json, yaml, name, diff, jsonpath=TEMPLATE, custom-columns=HEADER:PATH"
-                .to_owned()),
-        }
+            _ if text.starts_with("go-template") || text.starts_with("template") => {
+                return Err(
+                    "Go templates are not supported: use jsonpath=TEMPLATE or custom-columns=HEADER:PATH, such as \
+                     jsonpath={.metadata.name}"
+                        .to_owned(),
+                );
+            }
+            _ => return Ok(None),
+        }))
     }
 
     /// Whether names say everything.

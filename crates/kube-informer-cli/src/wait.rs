@@ -175,7 +175,7 @@ async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> 
         early: Some(Vec::new()),
         complete: BTreeSet::new(),
         troubles: BTreeMap::new(),
-        progress: Progress::new(lines.clone()),
+        progress: Progress::new(lines.clone(), &cluster),
         cluster,
         targets,
         selects,

@@ -154,7 +154,7 @@ async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<(
 
     // What there is.
     let looks_once = args.timeout.is_some_and(|time| time.is_zero());
-    let mut progress = Progress::new(watch.lines.clone());
+    let mut progress = Progress::new(watch.lines.clone(), &cluster);
     let readings = watch.readings.clone();
     let synced = tokio::select! {
         synced = reading::synced(&readings, looks_once.then_some(cluster.patience), &mut progress) => synced,

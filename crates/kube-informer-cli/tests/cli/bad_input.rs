@@ -39,6 +39,20 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["watch", "pods", "--watchonly"], "--watch-only"),
         (&["get", "pods", "-o", "jsn"], "json"),
         (&["get", "pods", "-o", "diff"], "watch"),
+        (&["get", "pods", "-o", "xml"], "must be one of table, wide, json,"),
+        (&["watch", "pods", "-o", "xml"], "must be one of diff, table, wide, json,"),
+        (&["watch", "pods", "--until", "nonsense"], "is nothing to wait for: write condition=NAME"),
+        (&["watch", "pods", "--until", "jsonpath={.a"], "is no path"),
+        (&["wait", "pods"], "--for <CONDITION>"),
+        (&["wait", "--for", "create"], "TYPE"),
+        (&["get", "pods", "-l", "app in (a"], "--selector"),
+        (&["get", "pods", "-n", ""], "must not be empty"),
+        (&["get", "pods", "-n", "../x"], "no name of a namespace"),
+        (&["get", "pods", "--as", ""], "must not be empty"),
+        (&["get", "pods", "--as", "a\nb"], "is no name"),
+        (&["get", "pods", "--as", "a", "--as-group", "b\n"], "is no name"),
+        (&["get", "pods", "-o", "custom-columns=a"], "write HEADER:PATH"),
+        (&["watch", "pods", "--timeout=-5s"], "such as 30s"),
         (&["watch", "pods", "-l", "a in b"], "--selector"),
         (&["watch", "pods", "-l", "=a"], "--selector"),
         (&["get", "pods", "--field-selector", "status.phase"], "FIELD=VALUE"),
@@ -99,6 +113,119 @@ fn without_a_kubeconfig_it_says_where_it_looked() {
     let output = finish(command(&args));
     assert_eq!(output.status.code(), Some(1));
     one_line(&output.stderr, &["none", "kubectl config get-contexts"]);
+}
+
+#[test]
+fn a_kubeconfig_that_is_none_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let no_current = json!({
+        "apiVersion": "v1", "kind": "Config", "users": [],
+        "clusters": [{ "name": "c", "cluster": { "server": "http://127.0.0.1:1" } }],
+        "contexts": [{ "name": "here", "context": { "cluster": "c", "user": "" } }],
+    });
+    let mut no_cluster = no_current.clone();
+    no_cluster["current-context"] = json!("here");
+    no_cluster["clusters"] = json!([]);
+    for (name, content) in [
+        ("empty", String::new()),
+        ("no-current", no_current.to_string()),
+        ("no-cluster", no_cluster.to_string()),
+        ("list", "[1, 2]".to_owned()),
+    ] {
+        std::fs::write(path(name), content).unwrap();
+    }
+    std::fs::create_dir(path("folder")).unwrap();
+    for (name, words) in [
+        ("empty", &["no current-context", "--context NAME", "--kubeconfig FILE"][..]),
+        ("no-current", &["no current-context", "--context NAME"]),
+        ("no-cluster", &["c", "--kubeconfig FILE"]),
+        ("list", &["--kubeconfig FILE"]),
+        ("folder", &["Is a directory", "--kubeconfig FILE"]),
+    ] {
+        for command in [&["get", "pods"][..], &["watch", "pods"], &["wait", "pod/a", "--for", "create"]] {
+            let output = run(&[command, &["--kubeconfig", &path(name)]].concat());
+            assert_eq!(output.status.code(), Some(1), "{name}: {}", text(&output.stderr));
+            one_line(&output.stderr, words);
+            // And where nobody has named the file.
+            let mut command = kube_informer(command);
+            command.env("KUBECONFIG", path(name)).env_remove("KUBERNETES_SERVICE_HOST");
+            let output = finish(command);
+            assert_eq!(output.status.code(), Some(1), "{name}: {}", text(&output.stderr));
+            one_line(&output.stderr, &[&path(name)]);
+        }
+    }
+    let output = run(&["get", "pods", "--kubeconfig", &path("no-current"), "--context", "here"]);
+    assert_eq!(output.status.code(), Some(1));
+    one_line(&output.stderr, &["http://127.0.0.1:1 ", "refused"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_names_are_told_with_the_right_code() -> Result<()> {
+    let place = Place::embedded().await?;
+    place.config_map("one", json!({ "a": "b" })).await?;
+    for (args, code, words) in [
+        (&["get", "cm/one", "-A"][..], 2, &["all namespaces", "-n NAMESPACE"][..]),
+        (&["watch", "cm", "one", "-A"], 2, &["all namespaces", "-n NAMESPACE"]),
+        (&["get", "cm/a/b"], 2, &["\"a/b\" is no name"]),
+        (&["get", "cm", "a/b"], 2, &["TYPE/NAME"]),
+        (&["get", "cm/"], 2, &["\"\" is no name"]),
+        (&["get", "cm", ""], 2, &["\"\" is no name"]),
+        (&["get", "cm", "A B"], 2, &["is no name"]),
+        (&["get", "cm", ".."], 2, &["is no name"]),
+        (&["get", "cm", "a%2Fb"], 2, &["is no name"]),
+        (&["get", ""], 2, &["a type is missing"]),
+        (&["get", ","], 2, &["a type is missing"]),
+        (&["get", "/one"], 2, &["a type is missing"]),
+        (&["get", "cm", "one", "-l", "a=b"], 2, &["by name or by selector"]),
+        (&["wait", "cm", "--for", "create"], 2, &["say which objects", "--all"]),
+        (&["wait", "cm", "one", "-A", "--for", "create"], 2, &["all namespaces"]),
+        (&["get", "cm", "none"], 1, &["configmaps \"none\" not found in test"]),
+        (&["get", "cm/none", "-o", "yaml"], 1, &["configmaps \"none\" not found in test"]),
+        (&["get", "cm,podz"], 1, &["no resource \"podz\"", "did you mean pods?"]),
+        (&["watch", "podz"], 1, &["no resource \"podz\"", "did you mean pods?"]),
+        (&["wait", "podz/a", "--for", "create"], 1, &["no resource \"podz\"", "did you mean pods?"]),
+        (&["get", "cm.v9"], 1, &["no resource \"cm.v9\""]),
+        (&["get", "tokenreviews"], 1, &["cannot be listed and watched"]),
+        (&["get", "cm", "-o", "jsonpath={.items[9].a}"], 1, &["out of bounds"]),
+    ] {
+        let output = output(place.command_of(args)).await;
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
+        one_line(&output.stderr, words);
+        assert_eq!(text(&output.stdout), "", "{args:?}");
+    }
+    // Where there is nothing, that is no error, as in kubectl.
+    for args in [&["get", "cm", "-n", "nowhere"][..], &["get", "cm", "-l", "app!=test,x in (a,b),!y"]] {
+        let output = output(place.command_of(args)).await;
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), String::new()), "{args:?}");
+        assert!(text(&output.stderr).starts_with("No resources found in "), "{args:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_logged_is_no_error_where_nobody_reads_it() -> Result<()> {
+    let place = Place::embedded().await?;
+    place.config_map("one", json!({})).await?;
+    let args = format!("get cm/one -o name -n {} --kubeconfig {} -vvvv", place.namespace, place.file());
+    for (redirected, expected) in [
+        ("2>&-", "configmap/one\n"),
+        ("2>/dev/full", "configmap/one\n"),
+        ("2> >(true)", "configmap/one\n"),
+        ("2>&1 | true", ""),
+    ] {
+        let mut shell = Command::new("bash");
+        let program = env!("CARGO_BIN_EXE_kube-informer");
+        shell.args(["-c", &format!("set -o pipefail; {program} {args} {redirected}")]);
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = output(shell).await;
+        assert_eq!(
+            (output.status.code(), text(&output.stdout)),
+            (Some(0), expected.to_owned()),
+            "{redirected}"
+        );
+    }
+    Ok(())
 }
 
 #[test]

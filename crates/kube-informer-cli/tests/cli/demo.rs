@@ -1,7 +1,6 @@
-//! `demo`: what a newcomer sees, and what is left of it.
+//! `demo`: what a newcomer sees.
 
 use std::io::Write;
-use std::net::TcpStream;
 
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
@@ -73,55 +72,6 @@ async fn the_demo_feeds_any_websocket_client() {
     assert_eq!(bye["code"], 1001, "{bye}");
     crate::client::closed(socket).await;
     assert_eq!(tokio::task::block_in_place(|| demo.code()), Some(130));
-}
-
-#[test]
-fn the_demo_leaves_no_file_no_port_and_no_child() {
-    leaves_nothing("-TERM");
-}
-
-#[test]
-fn the_demo_leaves_nothing_when_its_terminal_is_closed() {
-    // Who runs the tests so that they outlast a terminal runs the demo so, too.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    if ignored.is_some_and(|mask| mask & 1 == 0) {
-        leaves_nothing("-HUP");
-    }
-}
-
-fn leaves_nothing(signal: &str) {
-    let folder = std::env::temp_dir().join(format!("kube-informer-traces{signal}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let mut command = kube_informer(&["demo", "--speed", "10"]);
-    command.env("TMPDIR", &folder);
-    let mut demo = Running::of(command);
-    let mut addresses = Vec::new();
-    for (part, scheme) in [("Kubernetes API on", "http://"), ("websocat", "ws://"), ("curl", "http://")] {
-        let line = demo.line(part);
-        let address = word(&line, scheme).strip_prefix(scheme).unwrap();
-        addresses.push(address.split('/').next().unwrap().to_owned());
-    }
-    demo.line("▸ somebody applies an ElastiService");
-    for address in &addresses {
-        TcpStream::connect(address).unwrap();
-    }
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "the kubeconfig, and nothing else");
-    let process = demo.child.id();
-    #[cfg(target_os = "linux")]
-    {
-        let children = format!("/proc/{process}/task/{process}/children");
-        // Not every kernel tells.
-        assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "", "it starts no process");
-    }
-    demo.signal(signal);
-    assert_eq!(demo.code(), Some(130));
-    for address in &addresses {
-        assert!(TcpStream::connect(address).is_err(), "{address} is listened on by {process} still");
-    }
-    // Empty, therefore it goes.
-    std::fs::remove_dir(&folder).unwrap();
 }
 
 #[test]

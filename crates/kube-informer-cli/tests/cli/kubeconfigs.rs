@@ -93,6 +93,19 @@ async fn a_proxy_for_everything_is_none_for_a_cluster() -> Result<()> {
 }
 
 #[test]
+fn a_token_that_cannot_be_sent_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    for token in ["a\nb", "secret\n", "a\u{1b}b"] {
+        fs::write(&file, kubeconfig("http://127.0.0.1:1", &json!({ "token": token }))).unwrap();
+        let output = run(&["get", "pods", "--kubeconfig", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        one_line(&output.stderr, &["the token has a line's end in it", "mend `token` in the kubeconfig"]);
+        assert!(!text(&output.stderr).contains("secret"));
+    }
+}
+
+#[test]
 fn a_login_program_that_fails_is_named_with_what_it_said() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");

@@ -21,14 +21,18 @@ mod elasti;
 mod serve;
 mod serve_manifests;
 
-// `demo`: the whole product.
+// `demo`: the whole product, and what is left of it.
 mod demo;
+mod traces;
 
 // `get` and `watch`: what is asked for, what is printed, and what is said about wrong input.
 mod bad_input;
+mod consistent;
 mod forms;
 mod get;
 mod kubeconfigs;
+mod marks;
+mod progress;
 mod target;
 mod terminal;
 mod watch;

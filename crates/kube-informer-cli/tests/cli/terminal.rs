@@ -18,12 +18,12 @@ use crate::heard::Heard;
 use crate::running::{Running, kube_informer, text};
 
 /// A command on a terminal of its own.
-fn start(command: Command) -> Running {
+pub(crate) fn start(command: Command) -> Running {
     start_sized(command, 0)
 }
 
 /// The same where the terminal has so many columns, or does not say it.
-fn start_sized(mut command: Command, columns: u16) -> Running {
+pub(crate) fn start_sized(mut command: Command, columns: u16) -> Running {
     let terminal = Terminal::new(columns);
     command.stdin(terminal.open()).stdout(terminal.open()).stderr(terminal.open());
     Running::on(Heard::of(terminal.screen), command)

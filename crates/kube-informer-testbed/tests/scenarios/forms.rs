@@ -16,6 +16,7 @@ scenarios![
     the_form_that_is_liked_best_is_sent,
     a_form_that_does_not_fit_is_refused_before_the_write,
     parts_of_objects_come_as_metadata,
+    a_page_of_metadata_says_how_many_follow,
 ];
 
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
@@ -51,6 +52,17 @@ async fn a_watch_sends_the_older_version_too(api: &Api) -> Result<()> {
     metadata.events(1).await?;
     let mut lists = api.watch_as("configmaps?timeoutSeconds=1", PARTIALS).await?;
     lists.ends().await?;
+    Ok(())
+}
+
+async fn a_page_of_metadata_says_how_many_follow(api: &Api) -> Result<()> {
+    api.get_as("configmaps?limit=1", PARTIALS).await?.code(200)?;
+    for (name, left) in [("a", json!(null)), ("b", json!(1)), ("c", json!(2))] {
+        api.post("configmaps", &config_map(name)).await?.code(201)?;
+        let page = api.get_as("configmaps?limit=1", PARTIALS).await?.code(200)?;
+        assert_eq!(page.body["items"].as_array().map(Vec::len), Some(1), "{}", page.body);
+        assert_eq!(page.body["metadata"]["remainingItemCount"], left, "{}", page.body);
+    }
     Ok(())
 }
 

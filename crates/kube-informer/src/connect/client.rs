@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::HeaderValue;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -29,6 +30,7 @@ const UNUSED: Duration = Duration::from_secs(60);
 pub(super) async fn build(config: Config) -> Result<Client, ConnectError> {
     let mut config = tuned(config);
     address::complete(&mut config)?;
+    check_token(&config)?;
     let program = config.auth_info.exec.clone();
     match tokio::task::spawn_blocking(move || build_now(config)).await {
         Ok(client) => client.map_err(|error| login::explain(error, program)),
@@ -59,6 +61,23 @@ fn trim_token(config: &mut Config) {
     let Ok(token) = std::fs::read_to_string(file) else { return };
     if token.trim() != token {
         auth.token = Some(token.trim().to_owned().into());
+    }
+}
+
+/// A token that no header can have is told: kube-client panics about it.
+fn check_token(config: &Config) -> Result<(), ConnectError> {
+    let user = &config.auth_info;
+    // Who has a password does not use it.
+    let is_used = user.username.is_none() || user.password.is_none();
+    if user.token.is_none() || !is_used {
+        return Ok(());
+    }
+    // What is kept secret is shown only so.
+    let shown = serde_json::to_value(user).unwrap_or_default();
+    let token = shown.get("token").and_then(serde_json::Value::as_str).unwrap_or_default();
+    match HeaderValue::try_from(format!("Bearer {token}")) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(ConnectError::Token),
     }
 }
 

@@ -98,6 +98,9 @@ pub enum ConnectError {
         /// What the configuration says.
         address: String,
     },
+    /// The token is none.
+    #[error("the token has a line's end in it, or something else that no header can have")]
+    Token,
     /// The program that the kubeconfig names for credentials gave none.
     #[error("the login program {command:?} of the kubeconfig {why}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
     Login {

@@ -33,6 +33,24 @@ fn mount(server: &Server, token: &str) -> (TempDir, InCluster) {
 }
 
 #[tokio::test]
+async fn a_token_that_no_header_can_have_is_an_error() {
+    let server = Server::builder().start().await.unwrap();
+    let connect = async |user: serde_json::Value| {
+        let mut config = Config::new(server.url().parse().unwrap());
+        config.auth_info = serde_json::from_value(user).unwrap();
+        Connection::from_config(config).await.map(drop)
+    };
+    for token in ["a\nb", "a\n", "a\u{1b}b"] {
+        let connected = connect(serde_json::json!({ "token": token })).await;
+        assert!(matches!(connected, Err(ConnectError::Token)), "{token:?}: {connected:?}");
+    }
+    // One that is not used is not looked at.
+    let user = serde_json::json!({ "token": "a\nb", "username": "jane", "password": "p" });
+    assert!(connect(user).await.is_ok());
+    assert!(connect(serde_json::json!({ "token": "t" })).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_pod_reaches_its_cluster_with_what_is_mounted() {
     let server = taking("t").start().await.unwrap();
     let (_folder, in_cluster) = mount(&server, "t");
