@@ -3,12 +3,8 @@
 //! Nothing here fails because something is slow: the tables say what was reached and what was not. Tables are Markdown,
 //! on stdout; what goes on is told on stderr.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
 // Everything, and each by itself.
 mod all;
@@ -120,25 +116,4 @@ impl BenchCommand {
             Self::FanOut(options) => Some(&options.output),
         }
     }
-}
-
-/// Builds, and says where the executable of that name is.
-fn build(root: &Path, arguments: &[&str], name: &str) -> Result<PathBuf> {
-    eprintln!("==> cargo build {}", arguments.join(" "));
-    let mut command = Command::new(crate::cargo());
-    kube_informer_testbed::examples::without_package(&mut command);
-    let output = command
-        .args(["build", "--message-format", "json-render-diagnostics"])
-        .args(arguments)
-        .current_dir(root)
-        .stderr(Stdio::inherit())
-        .output()?;
-    ensure!(output.status.success(), "cargo build {arguments:?}: {}", output.status);
-    let messages = String::from_utf8(output.stdout)?;
-    let executable = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == name)
-        .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
-    executable.with_context(|| format!("cargo build {arguments:?} made no {name}"))
 }

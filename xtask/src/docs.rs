@@ -4,10 +4,18 @@
 //! line before it or one blank line further up:
 //!
 //! - `<!-- test: run -->`: the block is run at the root of the repository and must succeed;
-//! - `<!-- test: run until output -->`: the same for a command that does not end by
-//!   itself: it is stopped when its expected output has been seen;
+//! - `<!-- test: run as installed -->`: it is run in an empty home folder, with the binary
+//!   `kube-informer` on the `PATH`;
+//! - `<!-- test: run on the embedded server -->`: at the root of the repository, with the
+//!   binary on the `PATH`, and `KUBECONFIG` leads to an embedded server, simulated and empty;
+//! - `<!-- test: run on the demo -->`: the same, and it is the demo's server, with its shop;
+//! - `<!-- test: run in another terminal -->`: it is run beside the block before it, which
+//!   goes on until then, and where that one is run;
 //! - `<!-- test: run with control plane -->`: it is run where the real control plane can be had;
 //! - `<!-- test: skip: WHY -->`: it is not run; `cargo xtask test` lists it with the reason.
+//!
+//! Behind each `run …` may stand `until output`, for a block whose last command does not end by
+//! itself: it is stopped when its expected output has been seen.
 //!
 //! A `text` block with `<!-- test: output -->` above it is what the block before it
 //! prints: its lines must be found in the output, in order. `…` stands for anything
@@ -16,16 +24,17 @@
 //! Rust blocks are doc tests: the crate that a README belongs to includes it in its own
 //! documentation. `skip: WHY` excepts one.
 //!
-//! Finding and matching are here, without I/O but for [`run`].
+//! What the documents say is found here, without I/O; [`Stage`] does it.
 
-use std::ops::ControlFlow;
-use std::path::Path;
-use std::time::Duration;
+// Where a block is run, and with what.
+mod ground;
+mod ports;
 
-use anyhow::Context as _;
-use tokio::process::Command;
+// What it prints, and how it ends.
+mod expect;
+mod stage;
 
-use crate::process::{self, Ended};
+pub(crate) use stage::{Outcome, Stage};
 
 /// A shell block of a document.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,17 +50,50 @@ pub(crate) struct Block {
 /// What is to be done with a block.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub(crate) enum Action {
-    /// Run it to its end.
-    Run,
-    /// Run it until the expected output is complete.
-    RunUntilOutput,
-    /// Run it to its end where the real control plane can be had.
-    RunWithControlPlane,
+    /// Run it.
+    Run {
+        place: Place,
+        /// Not to its end, but until the expected output is complete.
+        until_output: bool,
+    },
     /// Leave it out.
     Skip {
         /// The reason that the document gives.
         why: String,
     },
+}
+
+/// Where a block is run.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Place {
+    /// At the root of the repository.
+    Here,
+    /// The same, where the real control plane can be had.
+    ControlPlane,
+    /// In an empty home folder, with the binary.
+    Installed,
+    /// With the binary and an embedded server.
+    Embedded,
+    /// With the binary and the demo.
+    Demo,
+    /// Beside the block before it, and where that one is run.
+    OtherTerminal,
+}
+
+impl Block {
+    /// Whether it is run beside the block before it.
+    fn is_beside(&self) -> bool {
+        matches!(self.action, Action::Run { place: Place::OtherTerminal, .. })
+    }
+
+    fn is_until_output(&self) -> bool {
+        matches!(self.action, Action::Run { until_output: true, .. })
+    }
+}
+
+/// Blocks that are run together: one, and those that are run beside it.
+pub(crate) fn scenes(blocks: &[Block]) -> impl Iterator<Item = &[Block]> {
+    blocks.chunk_by(|_, next| next.is_beside())
 }
 
 /// A document that does not follow the rules above.
@@ -96,14 +138,9 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, Vec<Mistake>> {
         };
         let directive = fence.directive.as_deref();
         if fence.language == "sh" {
-            let action = match directive {
-                Some("run") => Action::Run,
-                Some("run until output") => Action::RunUntilOutput,
-                Some("run with control plane") => Action::RunWithControlPlane,
-                Some(other) if reason(other).is_some() => {
-                    Action::Skip { why: reason(other).unwrap_or_default().to_owned() }
-                }
-                Some(other) => {
+            let action = match directive.map(|words| action(words).ok_or(words)) {
+                Some(Ok(action)) => action,
+                Some(Err(other)) => {
                     mistake(&format!("`test: {other}` is not a `run …` or `skip: WHY` that is known"));
                     continue;
                 }
@@ -135,13 +172,43 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, Vec<Mistake>> {
             mistake(&format!("`test: {other}` above a block that is neither `sh` nor its output"));
         }
     }
-    for block in &blocks {
-        if block.action == Action::RunUntilOutput && block.output.is_empty() {
-            let message = "`run until output` needs a block with `<!-- test: output -->` after it".to_owned();
-            mistakes.push(Mistake { line: block.line, message });
+    let mut mistake = |block: &Block, message: &str| {
+        mistakes.push(Mistake { line: block.line, message: message.to_owned() });
+    };
+    for block in blocks.iter().filter(|block| block.is_until_output() && block.output.is_empty()) {
+        mistake(block, "`until output` needs a block with `<!-- test: output -->` after it");
+    }
+    for scene in scenes(&blocks) {
+        if let [first, beside @ ..] = scene
+            && (first.is_beside() || !beside.is_empty() && !first.is_until_output())
+        {
+            let message = "`in another terminal` belongs after a block that is run `until output`";
+            mistake(beside.first().unwrap_or(first), message);
         }
     }
     if mistakes.is_empty() { Ok(blocks) } else { Err(mistakes) }
+}
+
+/// What the words above a shell block mean.
+fn action(words: &str) -> Option<Action> {
+    if let Some(why) = reason(words) {
+        return Some(Action::Skip { why: why.to_owned() });
+    }
+    let rest = words.strip_prefix("run")?;
+    let (place, until_output) = match rest.strip_suffix(" until output") {
+        Some(place) => (place, true),
+        None => (rest, false),
+    };
+    let place = match place {
+        "" => Place::Here,
+        " as installed" => Place::Installed,
+        " on the embedded server" => Place::Embedded,
+        " on the demo" => Place::Demo,
+        " in another terminal" => Place::OtherTerminal,
+        " with control plane" => Place::ControlPlane,
+        _ => return None,
+    };
+    Some(Action::Run { place, until_output })
 }
 
 /// The reason in `skip: WHY`.
@@ -185,75 +252,6 @@ fn mark(line: &str) -> Option<String> {
     let first = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let mark: String = line.chars().take_while(|c| *c == first).collect();
     (mark.len() >= 3 && !line[mark.len()..].contains('`')).then_some(mark)
-}
-
-/// Finds expected lines in output as it comes.
-#[derive(Debug)]
-pub(crate) struct Expect<'a> {
-    missing: &'a [String],
-}
-
-impl<'a> Expect<'a> {
-    pub(crate) fn new(lines: &'a [String]) -> Self {
-        let mut expect = Expect { missing: lines };
-        expect.pass_ellipses();
-        expect
-    }
-
-    pub(crate) fn line(&mut self, line: &str) {
-        if let Some((first, rest)) = self.missing.split_first()
-            && matches(first.trim(), line.trim())
-        {
-            self.missing = rest;
-            self.pass_ellipses();
-        }
-    }
-
-    /// The first line that has not come.
-    pub(crate) fn missing(&self) -> Option<&'a str> {
-        self.missing.first().map(String::as_str)
-    }
-
-    fn pass_ellipses(&mut self) {
-        while let Some((first, rest)) = self.missing.split_first()
-            && first.trim() == "…"
-        {
-            self.missing = rest;
-        }
-    }
-}
-
-/// Whether `line` is `pattern`, in which `…` stands for anything.
-fn matches(pattern: &str, line: &str) -> bool {
-    let Some((head, tail)) = pattern.split_once('…') else {
-        return pattern == line;
-    };
-    let Some(rest) = line.strip_prefix(head) else {
-        return false;
-    };
-    rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(tail, &rest[at..]))
-}
-
-/// Runs a block at `root`; `Ok(None)` is success, `Ok(Some(why))` failure.
-pub(crate) async fn run(block: &Block, root: &Path, limit: Duration) -> anyhow::Result<Option<String>> {
-    let mut command = Command::new("sh");
-    command.args(["-euc", &block.script]).current_dir(root);
-    let mut expect = Expect::new(&block.output);
-    let ended = process::stream(command, limit, |line| {
-        expect.line(line);
-        if block.action == Action::RunUntilOutput && expect.missing().is_none() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    })
-    .await
-    .context("cannot run a document's command")?;
-    Ok(match (&ended, expect.missing()) {
-        (ended, Some(line)) => Some(format!("its output lacks the line `{line}` ({ended})")),
-        (Ended::Exit(_), None) if block.action == Action::RunUntilOutput => None,
-        (ended, None) => (!ended.ok()).then(|| ended.to_string()),
-    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod build;
 mod control_plane;
 mod docs;
 mod kinds;

@@ -3,10 +3,11 @@
 //! stdout and stderr share one pipe, so that lines keep their order. The command gets a
 //! process group of its own: when it exceeds its time, or when the future is dropped
 //! (Ctrl-C), the whole group is killed, not only the first process. When the caller has
-//! seen enough, the group is told to end, and has some seconds to clean up before that. A
-//! process that a *finished* command leaves behind is left alone.
+//! seen enough, or wants it to end, the group is told to, and has some seconds to clean up
+//! before that. A process that a *finished* command leaves behind is left alone.
 
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 pub(crate) enum Ended {
     /// By itself.
     Exit(ExitStatus),
-    /// The reader had seen enough.
+    /// The caller had seen enough.
     Stopped,
     /// It took longer than it may.
     TimedOut(Duration),
@@ -56,9 +57,19 @@ const CLEAN_UP: Duration = Duration::from_secs(10);
 
 /// Runs `command` within `limit`; each line of its output is printed and given to `each`.
 pub(crate) async fn stream(
+    command: Command,
+    limit: Duration,
+    each: impl FnMut(&str) -> ControlFlow<()>,
+) -> anyhow::Result<Ended> {
+    stream_until(command, limit, each, std::future::pending()).await
+}
+
+/// The same; it is told to end when `stop` does.
+pub(crate) async fn stream_until(
     mut command: Command,
     limit: Duration,
     mut each: impl FnMut(&str) -> ControlFlow<()>,
+    stop: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended> {
     let (writer, reader) = pipe::pipe().context("cannot make a pipe")?;
     let writer = writer.into_blocking_fd()?;
@@ -69,6 +80,7 @@ pub(crate) async fn stream(
     drop(command);
     let mut group = Group::of(child);
     let mut reader = BufReader::new(reader);
+    let mut stop = pin!(stop);
 
     let mut deadline = Instant::now() + limit;
     let (mut status, mut stopped) = (None, false);
@@ -91,6 +103,11 @@ pub(crate) async fn stream(
                     }
                 }
             },
+            () = &mut stop, if !stopped => {
+                stopped = true;
+                deadline = Instant::now() + CLEAN_UP;
+                group.signal("TERM");
+            }
             exit = child.wait(), if status.is_none() => {
                 status = Some(exit?);
                 // What was told to end may leave its children more to do.
@@ -197,6 +214,22 @@ mod tests {
         let (ended, lines) = run("sleep 600 & echo $!; echo ready; wait", LONG, "ready").await;
         assert!(matches!(ended, Ended::Stopped), "{ended}");
         assert!(gone(&lines[0]).await, "the command's child still runs");
+    }
+
+    #[tokio::test]
+    async fn a_command_ends_when_the_caller_wants_it_to() {
+        let (ready, stop) = tokio::sync::oneshot::channel::<()>();
+        let (mut ready, mut child) = (Some(ready), String::new());
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!; wait"]);
+        let each = |line: &str| {
+            line.clone_into(&mut child);
+            drop(ready.take());
+            ControlFlow::Continue(())
+        };
+        let ended = stream_until(command, LONG, each, async { drop(stop.await) }).await.unwrap();
+        assert!(matches!(ended, Ended::Stopped), "{ended}");
+        assert!(gone(&child).await, "the command's child still runs");
     }
 
     #[tokio::test]

@@ -1,9 +1,10 @@
 //! The contestants of `cargo xtask bench queue` that are written in Rust: what they have in common.
 //!
-//! A contestant is a program that is called with the name of a case and a number of keys. It plays the case some times,
-//! each time with a new queue, and prints one line of JSON: what one key took, as `wall_ns` and as `cpu_ns`, and the most
-//! memory that the program ever had, its keys included, as `peak_bytes`; or why the case is `left_out`. Keys are made, and
-//! copied for the queue, before the clock runs. client-go's contestant is in `bench/peers/queue`, and does the same.
+//! A contestant is a program that is called with the name of a case and a number of keys. It plays the case some times, or
+//! as often as a third argument says, each time with a new queue, and prints one line of JSON: what one key took, as `wall_ns` and as `cpu_ns`, and the most
+//! memory that the program ever had, its keys included, as `peak_bytes`; or why the case is `left_out`. So that one can see
+//! that the work was done, it says what became of the keys, see [`Tally`]. Keys are made, and copied for the queue, before
+//! the clock runs. client-go's contestant is in `bench/peers/queue`, and does the same.
 
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct Task {
     pub case: Case,
     /// With how many keys.
     pub keys: usize,
+    /// How often.
+    pub times: usize,
 }
 
 impl Task {
@@ -34,13 +37,17 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// If they are not a case and a number.
+    /// If they are not a case and one or two numbers.
     pub fn from_arguments() -> Result<Self> {
         let mut arguments = std::env::args().skip(1);
-        let usage = "usage: CASE KEYS";
+        let usage = "usage: CASE KEYS [TIMES]";
         let case = Case::named(&arguments.next().context(usage)?)?;
         let keys = arguments.next().context(usage)?.parse().context("not a number of keys")?;
-        Ok(Self { case, keys })
+        let times = match arguments.next() {
+            Some(times) => times.parse().context("not a number of times")?,
+            None => case.times(keys),
+        };
+        Ok(Self { case, keys, times })
     }
 
     /// What the program prints.
@@ -48,8 +55,8 @@ impl Task {
     /// # Errors
     ///
     /// Where there is no `/proc`.
-    pub fn measured(self, watch: &Stopwatch) -> Result<Value> {
-        let operations = self.case.times(self.keys) * self.keys;
+    pub fn measured(self, watch: &Stopwatch, tally: Tally) -> Result<Value> {
+        let operations = self.times * self.keys;
         let each = |time: Duration| time.as_nanos() as f64 / operations as f64;
         Ok(json!({
             "case": self.case.name(),
@@ -57,6 +64,9 @@ impl Task {
             "wall_ns": each(watch.wall()),
             "cpu_ns": each(watch.cpu()),
             "peak_bytes": memory::peak()?,
+            "got": tally.got,
+            "left": tally.left,
+            "failing": tally.failing,
         }))
     }
 
@@ -65,6 +75,17 @@ impl Task {
     pub fn left_out(self, why: &str) -> Value {
         json!({ "case": self.case.name(), "keys": self.keys, "left_out": why })
     }
+}
+
+/// What became of the keys of all times that a case was played, counted together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Keys that workers got.
+    pub got: usize,
+    /// Keys that were there to be got at the end; none where the queue cannot say.
+    pub left: Option<usize>,
+    /// Failures that were remembered at the end; none where the queue remembers none.
+    pub failing: Option<usize>,
 }
 
 /// Namespace and name of so many objects, in the order of a list.

@@ -1,12 +1,12 @@
 //! Every mode of the contestants, played with few objects on the embedded server: client-go's, too, where there is Go.
 
-use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use kube_informer_apiserver::Server;
+use kube_informer_bench_sync::program::Program;
 use kube_informer_bench_sync::stamps::now;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::{load, skip};
@@ -41,52 +41,6 @@ fn contestants() -> &'static [&'static str] {
 fn has_go() -> bool {
     let version = Command::new("go").arg("version").output();
     version.is_ok_and(|output| output.status.success())
-}
-
-/// A program that is told what to do. Dropped, it is killed.
-struct Program {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
-}
-
-impl Program {
-    fn start(program: &str, arguments: &[&str], kubeconfig: &Path) -> Result<Self> {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .env("KUBECONFIG", kubeconfig)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let stdout = child.stdout.take().context("no stdout")?;
-        let stdin = child.stdin.take();
-        Ok(Self { child, stdin, lines: BufReader::new(stdout).lines() })
-    }
-
-    fn said(&mut self) -> Result<Value> {
-        let line = self.lines.next().context("it has ended")??;
-        serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))
-    }
-
-    fn told(&mut self, command: &str) -> Result<Value> {
-        writeln!(self.stdin.as_mut().context("no stdin")?, "{command}")?;
-        self.said().with_context(|| command.to_owned())
-    }
-
-    fn end(mut self) -> Result<()> {
-        drop(self.stdin.take());
-        let status = self.child.wait()?;
-        ensure!(status.success(), "it ended with {status}");
-        Ok(())
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It has ended, or it is to.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// An embedded server with as many pods, and the way there. The pods have no owners: it collects those whose owners are

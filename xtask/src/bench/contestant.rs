@@ -175,10 +175,10 @@ impl Programs {
         const WRITER: &str = "bench-sync-writer";
         let package = ["--package", "kube-informer-bench-sync"];
         let contestants = ["--profile", profile, "--bin", OURS, "--bin", KUBE_RUNTIME];
-        let ours = super::build(root, &[&package[..], &contestants].concat(), OURS)?;
+        let ours = crate::build::program(root, &[&package[..], &contestants].concat(), OURS)?;
         let kube_runtime = ours.with_file_name(KUBE_RUNTIME);
         let tools = ["--release", "--bin", WRITER, "--bin", "bench-sync-server", "--bin", "bench-sync-proxy"];
-        let writer = super::build(root, &[&package[..], &tools].concat(), WRITER)?;
+        let writer = crate::build::program(root, &[&package[..], &tools].concat(), WRITER)?;
         let tools = writer.parent().context("a program that is in no folder")?.to_owned();
         let client_go = tools.join("bench-sync-client-go");
         eprintln!("==> go build, in bench/peers");

@@ -71,7 +71,7 @@ pub(super) async fn measure(root: &Path, programs: &Programs, options: &Options)
     ensure!(options.rounds > 0 && options.changes > 0, "nothing to measure");
     ensure!(options.clients.iter().all(|clients| *clients > 0), "nobody to tell");
     let package = ["--release", "--package", "kube-informer-bench-fan-out", "--bins"];
-    let feed = super::build(root, &package, "bench-fan-out-server")?;
+    let feed = crate::build::program(root, &package, "bench-fan-out-server")?;
     let (mut figures, mut failed) = (Figures::of(SECTION.name), Failed::default());
     let server = Embedded::start(programs).await?;
     let endpoint = Endpoint::new(Access::read(server.kubeconfig()).await?)?;

@@ -30,7 +30,7 @@ pub(crate) struct Options {
 
 pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
     let package = ["--release", "--package", "kube-informer-bench", "--bins"];
-    let binary = super::build(root, &package, "kube-informer-bench")?;
+    let binary = crate::build::program(root, &package, "kube-informer-bench")?;
     let lines = |arguments: &[&str]| -> Result<Vec<Vec<String>>> {
         eprintln!("==> kube-informer-bench {}", arguments.join(" "));
         let output = Command::new(&binary).args(arguments).stderr(Stdio::inherit()).output()?;

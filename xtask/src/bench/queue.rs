@@ -160,7 +160,7 @@ fn figures(measured: &Measured, sizes: &[usize]) -> Vec<Figure> {
 /// Builds the programs; the folder that they are in.
 fn build(root: &Path) -> Result<PathBuf> {
     let package = ["--release", "--package", "kube-informer-bench-queue", "--bins"];
-    let ours = super::build(root, &package, Contestant::Ours.program())?;
+    let ours = crate::build::program(root, &package, Contestant::Ours.program())?;
     eprintln!("==> go build, in bench/peers");
     let client_go = ours.with_file_name(Contestant::ClientGo.program());
     let output = client_go.to_str().context("the path of the target folder is not UTF-8")?;

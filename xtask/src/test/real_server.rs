@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kube_informer_testbed::binaries::{self, Tool, Unavailable, Verdict};
+use kube_informer_testbed::binaries::{self, Tool, Unavailable};
 use kube_informer_testbed::cluster::{E2E_DIR, KUBECONFIG_E2E};
 use kube_informer_testbed::control_plane::{ControlPlane, Options};
 use tokio::time::timeout;
@@ -78,7 +78,7 @@ impl RealServer {
 
     fn give_up(&mut self, report: &mut Report, unavailable: &Unavailable) -> anyhow::Result<()> {
         *self = RealServer::Unavailable(format!("no real control plane: {}", unavailable.reason()));
-        tell(report, unavailable);
+        report.unavailable("control-plane", unavailable);
         Ok(())
     }
 
@@ -108,22 +108,13 @@ impl RealServer {
     }
 }
 
-fn tell(report: &mut Report, unavailable: &Unavailable) {
-    let (what, why) = ("control-plane", unavailable.reason());
-    match unavailable.verdict() {
-        Verdict::NotHere => report.skip(what, why),
-        Verdict::Installable { .. } => report.missing(what, why),
-        Verdict::Broken => report.fail(what, why),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn last_line(ci: bool, unavailable: &Unavailable) -> String {
         let mut report = Report::new(ci);
-        tell(&mut report, unavailable);
+        report.unavailable("control-plane", unavailable);
         report.render().lines().last().unwrap().to_owned()
     }
 

@@ -7,6 +7,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use kube_informer_testbed::binaries::{Unavailable, Verdict};
+
 /// The sum over all steps.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -47,6 +49,16 @@ impl Report {
             self.fail(what, why);
         } else {
             self.skip(what, why);
+        }
+    }
+
+    /// Left out for want of something, as bad as that is.
+    pub(crate) fn unavailable(&mut self, what: impl Into<String>, unavailable: &Unavailable) {
+        let why = unavailable.reason();
+        match unavailable.verdict() {
+            Verdict::NotHere => self.skip(what, why),
+            Verdict::Installable { .. } => self.missing(what, why),
+            Verdict::Broken => self.fail(what, why),
         }
     }
 

@@ -52,7 +52,7 @@ async fn what_the_readme_tells_people_to_type_works() {
 
     let [server, operator] = &commands(first)[..] else { panic!("{first}") };
     let launch = |name: &str, args: &[&str]| {
-        let args = args.iter().map(|arg| arg.replace(KUBECONFIG, kubeconfig));
+        let args = args.iter().map(|arg| arg.replace(KUBECONFIG, kubeconfig).replace(CALLED, "127.0.0.1:0"));
         let binary = env!("CARGO_BIN_EXE_kube-informer");
         Launch::new(name, binary, folder.join(format!("{name}.log"))).args(args).spawn().unwrap()
     };
