@@ -10,6 +10,7 @@ mod stage;
 
 // Lists, watches, handlers, views.
 mod basics;
+mod crowd;
 mod keeping;
 mod lifecycle;
 mod scopes;
