@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use anyhow::{Context, Result};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
 
 /// A certificate or a public key, and the private key to it, as PEM.
@@ -62,6 +62,17 @@ impl Authority {
     ///
     /// More than one group would need a subject with several organizations, which rcgen does not write.
     pub fn client(&self, name: &str, group: Option<&str>) -> Result<PemPair> {
+        self.issue(Self::client_params(name, group))
+    }
+
+    /// The same, for a user whose certificate has expired.
+    pub fn expired_client(&self, name: &str) -> Result<PemPair> {
+        let mut params = Self::client_params(name, None);
+        (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        self.issue(params)
+    }
+
+    fn client_params(name: &str, group: Option<&str>) -> CertificateParams {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -69,7 +80,7 @@ impl Authority {
             params.distinguished_name.push(DnType::OrganizationName, group);
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(params)
+        params
     }
 
     fn issue(&self, mut params: CertificateParams) -> Result<PemPair> {

@@ -164,6 +164,18 @@ impl Cluster {
         }
     }
 
+    /// A user whose client certificate has expired. An existing cluster's authority signs nothing for us.
+    pub fn expired_user(&self, name: &str) -> Result<Access, Unavailable> {
+        match &*self.source {
+            Source::Ours { accounts, .. } => {
+                accounts.expired_user(name).map_err(|error| Unavailable::broken(&error))
+            }
+            Source::Existing { .. } => {
+                Err(Unavailable::not_here("an existing cluster's authority is not ours to sign with"))
+            }
+        }
+    }
+
     /// A kubeconfig with a token of a service account, which is created if it does not exist.
     pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         match &*self.source {

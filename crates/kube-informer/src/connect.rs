@@ -190,7 +190,12 @@ impl Connection {
 
 impl Transport for Connection {
     async fn send(&self, request: Request) -> Result<Response, Failure> {
-        self.get(&request.uri(), request.accept).await
+        let answer = self.get(&request.uri(), request.accept).await;
+        if answer.as_ref().is_err_and(cause::is_not_trusted) {
+            // Authorities are replaced, too. It is asked again after a while, with what is written by then.
+            self.reload_credentials().await;
+        }
+        answer
     }
 
     async fn reload_credentials(&self) {

@@ -116,13 +116,21 @@ impl Accounts {
         &self.layout
     }
 
+    /// A user whose client certificate has expired.
+    pub fn expired_user(&self, name: &str) -> Result<Access> {
+        Ok(self.admin().with_client_certificate(&self.authority()?.expired_client(name)?))
+    }
+
     fn with_certificate(&self, name: &str, group: Option<&str>) -> Result<Access> {
+        Ok(self.admin().with_client_certificate(&self.authority()?.client(name, group)?))
+    }
+
+    fn authority(&self) -> Result<Authority> {
         let read = |file: &str| {
             let path = self.layout.pki(file);
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
         };
-        let authority = Authority::from_pem(&PemPair { public: read("ca.crt")?, private: read("ca.key")? })?;
-        Ok(self.admin().with_client_certificate(&authority.client(name, group)?))
+        Authority::from_pem(&PemPair { public: read("ca.crt")?, private: read("ca.key")? })
     }
 
     fn write(&self, user: &str, access: &Access) -> Result<PathBuf> {

@@ -18,6 +18,11 @@ pub(crate) fn of_request(error: &kube_client::Error) -> String {
     }
 }
 
+/// Whether it failed because the server's certificate was not accepted: the authority that is known here may be an old one.
+pub(super) fn is_not_trusted(failure: &Failure) -> bool {
+    failure.message.contains("invalid peer certificate")
+}
+
 /// The message of an error and of each of its causes, once each: many errors repeat what their cause says.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut out = String::new();

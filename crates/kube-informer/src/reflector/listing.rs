@@ -131,8 +131,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 Err(Interrupted::Fault(fault)) => {
                     let later_page = version.is_some();
                     if later_page && fault.is_expired() {
-                        // The pages took longer than the server keeps them: all at once, then.
-                        return Ok(State::Listing { freshness: Freshness::Newest, paged: false });
+                        // The pages took longer than the server keeps them: the same list all at once, then, which a
+                        // server with a watch cache need not read from its store.
+                        return Ok(State::Listing { freshness, paged: false });
                     }
                     return Ok(self.list_failed(fault, freshness, false).await);
                 }

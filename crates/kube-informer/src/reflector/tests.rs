@@ -8,6 +8,7 @@ use super::*;
 mod absence;
 mod dictionaries;
 mod endings;
+mod pages;
 mod refused;
 mod script;
 mod streams;
@@ -16,7 +17,7 @@ mod told;
 mod turns;
 mod waits;
 
-use script::{Answer, Piece, Play, list, page, pod, status};
+use script::{Answer, Piece, Play, list, pod, status};
 
 /// An answer to a streaming list: objects, and the bookmark that ends them.
 fn streaming(objects: &[(&str, u64)], version: u64) -> Vec<Piece> {
@@ -108,50 +109,6 @@ async fn promise_1_the_deadline_is_on_silence_not_on_the_whole() {
     .await;
     assert_eq!(seen.deltas, ["replace 5: a@1"]);
     assert_eq!(seen.requests[1], "limit=500 resourceVersion=0");
-}
-
-#[tokio::test(start_paused = true)]
-async fn promise_1_pages_are_one_list_and_a_page_that_expired_is_followed_by_all_at_once() {
-    let seen = Play::new([
-        status(UNSUPPORTED, "Invalid"),
-        Answer::Body(page(&[("a", 1)], 5, "next")),
-        Answer::Body(page(&[("b", 2)], 5, "")),
-        Answer::Watch(vec![Piece::Hang]),
-    ])
-    .run()
-    .await;
-    assert_eq!(seen.deltas, ["replace 5: a@1 b@2"]);
-    assert_eq!(seen.requests[1..3], ["limit=500 resourceVersion=0", "limit=500 continue=next"]);
-
-    let seen = Play::new([
-        status(UNSUPPORTED, "Invalid"),
-        Answer::Body(page(&[("a", 1)], 5, "next")),
-        status(410, "Expired"),
-        Answer::Body(list(&[("a", 1), ("b", 2)], 7)),
-        Answer::Watch(vec![Piece::Hang]),
-    ])
-    .run()
-    .await;
-    assert_eq!(seen.deltas, ["replace 7: a@1 b@2"]);
-    assert_eq!(seen.requests[3], "");
-}
-
-#[tokio::test(start_paused = true)]
-async fn promise_1_a_server_that_pages_a_list_of_any_version_is_asked_for_pages_from_then_on() {
-    let again = |first: String, rest: Option<String>| {
-        let answers = [status(UNSUPPORTED, "Invalid"), Answer::Body(first)].into_iter();
-        let answers = answers.chain(rest.map(Answer::Body));
-        let expired = Answer::Watch(vec![Piece::error(410, "Expired")]);
-        Play::new(answers.chain([expired, Answer::Body(list(&[("a", 1)], 9))])).run()
-    };
-    let not_older = "resourceVersion=5 resourceVersionMatch=NotOlderThan";
-    // It has no watch cache: all at once would be all out of the store at once.
-    let seen = again(page(&[("a", 1)], 5, "next"), Some(page(&[("b", 2)], 5, ""))).await;
-    assert_eq!(seen.requests[1..3], ["limit=500 resourceVersion=0", "limit=500 continue=next"]);
-    assert_eq!(seen.requests.last(), Some(&format!("limit=500 {not_older}")), "{:?}", seen.requests);
-    // One that has does not page, and would read a list with a limit out of the store.
-    let seen = again(list(&[("a", 1)], 5), None).await;
-    assert_eq!(seen.requests.last().map(String::as_str), Some(not_older), "{:?}", seen.requests);
 }
 
 #[tokio::test(start_paused = true)]
@@ -407,15 +364,25 @@ async fn promise_6_versions_that_went_back_are_found_and_everything_is_listed_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_that_are_no_numbers_never_go_back() {
-    let seen = Play::new([Answer::Watch(vec![
-        script::raw_bookmark("b", true),
+async fn promise_6_versions_that_are_no_numbers_never_go_back_and_are_resumed_as_they_are() {
+    let events = [
+        Piece::event("MODIFIED", pod("x", 7).replace("\"7\"", "\"zz\"")),
         script::raw_bookmark("a", false),
-        Piece::Hang,
-    ])])
+        Piece::Wait(Duration::from_secs(300)),
+    ];
+    let seen = Play::new([
+        Answer::Watch(then(vec![script::raw_bookmark("b", true)], events)),
+        // Nothing happens, and a look at the server shows a version that nobody has seen.
+        Answer::Watch(vec![Piece::Wait(Duration::from_secs(300))]),
+        Answer::Body(r#"{"kind":"PodList","metadata":{"resourceVersion":"0-9"},"items":[]}"#.to_owned()),
+        Answer::Watch(vec![Piece::Hang]),
+    ])
     .run()
     .await;
-    assert_eq!(seen.deltas, ["replace b:", "progress a"]);
+    assert_eq!(seen.deltas, ["replace b:", "put x@zz", "progress a"]);
+    let resumed = "watch=1 allowWatchBookmarks=true resourceVersion=a";
+    assert_eq!(seen.requests[1..], [resumed, "limit=1", resumed]);
+    assert!(seen.failures().is_empty() && seen.unreadable.is_empty(), "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,25 +1,20 @@
-//! Whom the server lets in, to what, and what is said where it does not, or where there is none.
+//! What the server lets one see, and what is said where it does not, or where there is none.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube_client::Config;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_informer::connect::Source;
-use kube_informer::factory::Factory;
 use kube_informer::informer::{Cause, Scope, State};
-use kube_informer_apiserver::Server;
 use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Match};
 use kube_informer_testbed::require;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::Replay;
+use crate::somebody::Somebody;
 use crate::stage::{Stage, health, live, short, stale};
 
 on_both! {
@@ -32,45 +27,6 @@ on_both! {
 
 /// Long enough to show that nothing waited for it.
 const NEVER: Duration = Duration::from_secs(86_400);
-
-/// Somebody on the real server who may do what roles allow.
-struct Somebody {
-    place: Place,
-    name: String,
-    kubeconfig: PathBuf,
-}
-
-impl Somebody {
-    async fn on(cluster: Cluster, test: &str) -> Result<Self> {
-        let place = Place::real(cluster.clone(), test).await?;
-        let name = format!("user-{}", place.namespace);
-        let kubeconfig = cluster.kubeconfig_for_user(&name, &[]).await?;
-        Ok(Self { place, name, kubeconfig })
-    }
-
-    async fn factory(&self) -> Result<Factory> {
-        Ok(Factory::from_source(Source::file(&self.kubeconfig)).await?.timings(short()))
-    }
-
-    /// May list and watch config maps in the test's namespace; all, or those of these names.
-    async fn may_watch(&self, role: &str, names: &[&str]) -> Result<()> {
-        let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", self.place.namespace);
-        let mut rule =
-            json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"] });
-        if !names.is_empty() {
-            rule["resourceNames"] = json!(names);
-        }
-        let object = json!({ "metadata": { "name": role }, "rules": [rule] });
-        self.place.post(&format!("{rbac}/roles"), &object).await?;
-        let binding = json!({
-            "metadata": { "name": role },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role },
-            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": self.name }],
-        });
-        self.place.post(&format!("{rbac}/rolebindings"), &binding).await?;
-        Ok(())
-    }
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_see_one_object_sees_it_and_the_others_when_that_is_allowed() -> Result<()> {
@@ -131,77 +87,6 @@ async fn a_forbidden_namespace_among_several_is_named_and_the_others_work() -> R
         told.iter().all(|told| told.told().added == 2).then_some(())
     })
     .await;
-    factory.shutdown().await;
-    Ok(())
-}
-
-fn kubeconfig(url: &str, ca: Option<&str>, token: &str) -> String {
-    use base64::Engine;
-    let mut cluster = json!({ "server": url });
-    if let Some(ca) = ca {
-        cluster["certificate-authority-data"] = base64::engine::general_purpose::STANDARD.encode(ca).into();
-    }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": "it", "cluster": cluster }],
-        "users": [{ "name": "it", "user": { "token": token } }],
-        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
-        "current-context": "it",
-    })
-    .to_string()
-}
-
-/// In the place of what was there, at once.
-fn replace(path: &Path, text: &str) -> Result<()> {
-    let beside = path.with_extension("new");
-    std::fs::write(&beside, text)?;
-    Ok(std::fs::rename(beside, path)?)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credentials_that_expire_are_read_anew() -> Result<()> {
-    let server =
-        Server::builder().token("old", "jane", &["system:masters"]).token("new", "jane", &["system:masters"]);
-    let stage = Stage::before(Place::of(server.start().await?).await?).await?;
-    stage.config_maps(&["one"], "1").await?;
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("kubeconfig");
-    replace(&file, &kubeconfig(&stage.proxy.url(), None, "old"))?;
-    let factory = Factory::from_source(Source::file(&file)).await?.timings(short());
-    let informer = factory
-        .configure::<ConfigMap>(Scope::namespace(&stage.place.namespace))
-        .labels("made=here")?
-        .informer();
-    let told = Replay::both(&informer);
-    factory.start();
-    factory.synced(SOON).await?;
-    let old = Match::any().when(|request| request.authorization.as_deref() == Some("Bearer old"));
-    stage.proxy.on(old).answer(Answer::unauthorized());
-    stage.proxy.cut_open(Match::watch()).await;
-    let text = stale(&informer, Cause::Unauthorized).await;
-    assert!(text.contains("Unauthorized") && text.contains("log in anew"), "{text}");
-    stage.change("one", "2").await?;
-    replace(&file, &kubeconfig(&stage.proxy.url(), None, "new"))?;
-    live(&informer).await;
-    stage.settled(&informer, crate::stage::MADE_HERE, &[&told[0], &told[1]]).await;
-    factory.shutdown().await;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_of_an_unknown_authority_is_said() -> Result<()> {
-    let server = Server::builder().tls(true).start().await?;
-    let other = Server::builder().tls(true).start().await?;
-    let text = kubeconfig(&server.url(), other.ca_pem(), "none");
-    let kubeconfig = Kubeconfig::from_yaml(&text)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let factory = Factory::from_config(config).await?.timings(short());
-    let informer = factory.informer::<ConfigMap>(Scope::All);
-    factory.start();
-    let text = stale(&informer, Cause::Connection).await;
-    assert!(text.contains("signed by another authority"), "{text}");
-    assert!(text.contains("its certificate"), "{text}");
     factory.shutdown().await;
     Ok(())
 }

@@ -4,10 +4,14 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
+use std::time::Instant;
 
 use anyhow::Result;
+use kube_informer_apiserver::Server;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::process::Identity;
+use kube_informer_testbed::proxy::Request;
+use kube_informer_testbed::skip::skip;
 use regex::Regex;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
@@ -40,38 +44,76 @@ struct Example {
     child: Child,
     lines: Receiver<String>,
     _kubeconfig: tempfile::TempDir,
+    /// What a pod is given.
+    mount: Option<tempfile::TempDir>,
+}
+
+/// Puts a folder where pods find what they are given, and becomes the program that follows.
+const POD: &str = r#"
+    set -e
+    mount -t tmpfs none /var/run
+    mkdir -p /var/run/secrets/kubernetes.io
+    cp -r "$1" /var/run/secrets/kubernetes.io/serviceaccount
+    shift
+    exec "$@"
+"#;
+
+/// A shell with mounts of its own, of which nobody else knows.
+fn own_mounts(script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command
 }
 
 impl Example {
     fn run(name: &str, arguments: &[&str], place: &Place) -> Self {
+        let mut command = Command::new(built(name));
+        command.args(arguments).env_remove("KUBERNETES_SERVICE_HOST");
+        Self::spawn(command, place)
+    }
+
+    /// In a pod of a server's, to which a token is mounted. The kubeconfig leads to another server.
+    fn in_pod(name: &str, arguments: &[&str], server: &Server, token: &str, elsewhere: &Place) -> Self {
+        let mount = tempfile::tempdir().unwrap();
+        std::fs::write(mount.path().join("ca.crt"), server.ca_pem().unwrap()).unwrap();
+        std::fs::write(mount.path().join("token"), token).unwrap();
+        std::fs::write(mount.path().join("namespace"), "shop").unwrap();
+        let mut command = own_mounts(POD);
+        command.arg(mount.path()).arg(built(name)).args(arguments);
+        let address = server.address();
+        command.env("KUBERNETES_SERVICE_HOST", address.ip().to_string());
+        command.env("KUBERNETES_SERVICE_PORT", address.port().to_string());
+        let mut example = Self::spawn(command, elsewhere);
+        example.mount = Some(mount);
+        example
+    }
+
+    fn spawn(mut command: Command, place: &Place) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, place.kubeconfig()).unwrap();
-        let mut child = Command::new(built(name))
-            .args(arguments)
-            .env("KUBECONFIG", kubeconfig)
-            .env_remove("KUBERNETES_SERVICE_HOST")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.env("KUBECONFIG", kubeconfig).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
-        Self { child, lines, _kubeconfig: folder }
+        Self { child, lines, _kubeconfig: folder, mount: None }
     }
 
     fn line(&self) -> String {
         self.lines.recv_timeout(SOON).expect("a line")
     }
 
-    /// The next line that has this in it.
+    /// The next line that has this in it. Others may come for ever.
     fn until(&self, part: &str) -> String {
+        let deadline = Instant::now() + SOON;
         loop {
-            let line = self.line();
-            if line.contains(part) {
-                return line;
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(part) => return line,
+                Ok(_) => {}
+                Err(error) => panic!("no line with {part:?}: {error}"),
             }
         }
     }
@@ -236,6 +278,38 @@ async fn dynamic_informer_tells_of_any_resource(place: Place) -> Result<()> {
     example.until(&format!("updated: ConfigMap {}/a", place.namespace));
     place.delete(&place.path("configmaps/a")).await?;
     example.until(&format!("deleted: ConfigMap {}/a", place.namespace));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dynamic_informer_takes_the_cluster_that_it_runs_in_before_the_kubeconfig() -> Result<()> {
+    let tried = own_mounts("mount -t tmpfs none /var/run").stderr(Stdio::null()).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        let test = "examples::dynamic_informer_takes_the_cluster_that_it_runs_in_before_the_kubeconfig";
+        skip(test, "no process can have mounts of its own here (unshare --map-root-user --mount)");
+        return Ok(());
+    }
+    let groups = &["system:masters"];
+    let server = Server::builder().tls(true).token("of-the-pod", "system:serviceaccount:shop:it", groups);
+    let server = server.token("of-the-test", "jane", groups).start().await?;
+    let faults = server.faults();
+    let (here, elsewhere) = (Place::of(server).await?, Place::embedded().await?);
+    here.post(&here.path("configmaps"), &json!({ "metadata": { "name": "here" } })).await?;
+    elsewhere.post(&elsewhere.path("configmaps"), &json!({ "metadata": { "name": "elsewhere" } })).await?;
+    let others = elsewhere.server().unwrap().faults().requests();
+
+    let pod = Example::in_pod("dynamic_informer", &["cm"], here.server().unwrap(), "of-the-pod", &elsewhere);
+    pod.until(&format!("added: ConfigMap {}/here", here.namespace));
+    here.delete(&here.path("configmaps/here")).await?;
+    pod.until(&format!("deleted: ConfigMap {}/here", here.namespace));
+    let watch = faults.requests().matching(Request::is_watch);
+    assert!(watch.iter().all(|watch| watch.authorization.as_deref() == Some("Bearer of-the-pod")));
+    assert!(!watch.is_empty());
+    assert_eq!(others.count(|_| true), 0, "the kubeconfig's server was not asked");
+
+    // The same program, where nothing is mounted.
+    let outside = Example::run("dynamic_informer", &["cm"], &elsewhere);
+    outside.until(&format!("added: ConfigMap {}/elsewhere", elsewhere.namespace));
     Ok(())
 }
 

@@ -4,12 +4,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{ConfigMap, Event as CoreEvent};
+use k8s_openapi::api::core::v1::Event as CoreEvent;
 use kube_informer::factory::LONGEST_GATHER;
 use kube_informer::informer::{Delivery, Scope};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::load::{self, Pace, Steady};
-use kube_informer_testbed::proxy::{End, Match, Request};
+use kube_informer_testbed::proxy::{End, Request};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::Replay;
@@ -19,7 +19,6 @@ on_both! {
     promise_10_handlers_that_are_stuck_hold_up_nobody,
     changes_that_wait_for_others_are_all_told_over_one_watch,
     promise_05_an_idle_watch_is_left_alone,
-    promise_16_of_many_informers_only_some_list_at_a_time,
 }
 
 /// How many objects are updated, and how often before it is looked at what waits: more often than anything is kept as it came.
@@ -194,36 +193,6 @@ async fn promise_05_an_idle_watch_is_left_alone(place: Place) -> Result<()> {
     assert_eq!(health.relists.first, 1);
     let relists: u64 = health.relists.by_reason().iter().map(|(_, count)| count).sum();
     assert_eq!(relists, 1, "{health:#?}");
-    factory.shutdown().await;
-    Ok(())
-}
-
-/// How many lists of a factory go on at a time.
-const LISTS: usize = 8;
-
-async fn promise_16_of_many_informers_only_some_list_at_a_time(place: Place) -> Result<()> {
-    let stage = Stage::before(place).await?;
-    let factory = stage.factory(short()).await?;
-    let scope = |number| Scope::object(&stage.place.namespace, format!("map-{number}"));
-    let informers: Vec<_> =
-        (0..LISTS + 4).map(|number| factory.informer::<ConfigMap>(scope(number))).collect();
-    // No list comes to its end.
-    let stalled = stage.proxy.on(Match::watch().send_initial_events(true)).stall();
-    factory.start();
-    eventually("all want to list", SOON, async || {
-        informers.iter().all(|informer| informer.health().relists.first == 1).then_some(())
-    })
-    .await;
-    eventually("some do", SOON, async || (stage.watches("configmaps").len() >= LISTS).then_some(())).await;
-    // Whoever else had asked would have been heard before this is answered.
-    factory.catalog().await?;
-    assert_eq!(stage.watches("configmaps").len(), LISTS);
-    assert_eq!(stage.proxy.requests().count(Request::is_list), 0);
-    // What goes on as a watch holds up nobody.
-    stalled.release();
-    factory.synced(SOON).await?;
-    assert_eq!(stage.watches("configmaps").len(), informers.len());
-    assert!(stage.watches("configmaps").iter().all(Request::is_open));
     factory.shutdown().await;
     Ok(())
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::cache::Index;
 use kube_informer::encoding::Encoding;
 use kube_informer::factory::{Factory, Timings};
-use kube_informer::informer::{Cause, Delivery, Health, Informer, Scope};
+use kube_informer::informer::{Cause, Delivery, Health, Informer, Scope, State, Written};
 use kube_informer::object::Version;
 use kube_informer_apiserver::Server;
 use kube_informer_testbed::eventually::eventually;
@@ -26,6 +26,8 @@ on_both! {
     an_item_of_a_list_that_cannot_be_read_is_said,
     a_very_large_object_is_one_like_any_other,
     a_version_that_is_no_number_does_no_harm,
+    an_odd_bookmark_is_said_and_not_believed,
+    a_bookmark_whose_version_is_no_number_is_taken_back_by_the_server,
     index_functions_may_fail_and_panic,
     a_handler_that_panics_or_never_returns_harms_nobody,
     a_newer_server_is_asked_for_json,
@@ -197,6 +199,81 @@ async fn a_version_that_is_no_number_does_no_harm(place: Place) -> Result<()> {
     play.stage.proxy.cut_open(Match::watch()).await;
     play.stage.change("bad", "3").await?;
     play.stage.remove("good").await?;
+    play.end().await
+}
+
+/// Puts a bookmark before, or after, the next change of `good`, on the watch that is open. The server's own do not come.
+fn bookmark(play: &Play, is_first: bool, object: Value) {
+    let next = || Events::modified().named("good");
+    let proxy = &play.stage.proxy;
+    proxy.on_open(Match::watch()).swallow_bookmarks();
+    proxy.on_open(Match::watch()).duplicate_events(next().at_most(1));
+    let one = if is_first { next() } else { next().skip(1) };
+    proxy.on_open(Match::watch()).edit_events(one.at_most(1), move |event| {
+        event.set_kind("BOOKMARK");
+        event.set_object(object.to_string());
+    });
+}
+
+async fn an_odd_bookmark_is_said_and_not_believed(place: Place) -> Result<()> {
+    let play = Play::begin(place).await?;
+    let far = 999_999_999_u64;
+    let of = |kind: &str, metadata: Value| json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata });
+    let odd = [
+        (of("Pod", json!({ "resourceVersion": far.to_string() })), "an object of the kind \"Pod\""),
+        (of("ConfigMap", json!({})), "a bookmark without a version"),
+        (of("ConfigMap", json!({ "resourceVersion": far })), "expected a string"),
+    ];
+    for ((object, says), number) in odd.into_iter().zip(1..) {
+        bookmark(&play, true, object);
+        let value = format!("after {number}");
+        play.stage.change("good", &value).await?;
+        play.until("good", &value).await;
+        let health = live(&play.informer).await;
+        assert_eq!((health.unreadable, health.watches), (number, 1), "{health:#?}");
+        play.assert_said(health, "WATCH", &["a bookmark: ", says]);
+        let version = play.informer.snapshot().version(&play.stage.place.namespace).and_then(Version::number);
+        assert!(version.is_some_and(|version| version < far), "{version:?}");
+    }
+    play.stage.settled(&play.informer, MADE_HERE, &[&play.told[0], &play.told[1]]).await;
+    // What comes is of the version that was seen, not of that which a bookmark named.
+    play.stage.proxy.cut_open(Match::watch()).await;
+    play.stage.change("bad", "2").await?;
+    play.until("bad", "2").await;
+    let health = live(&play.informer).await;
+    assert_eq!((health.relists.first, health.relists.went_back, health.relists.failure), (1, 0, 0));
+    play.end().await
+}
+
+async fn a_bookmark_whose_version_is_no_number_is_taken_back_by_the_server(place: Place) -> Result<()> {
+    let play = Play::begin(place).await?;
+    let namespace = &play.stage.place.namespace;
+    let odd = "no-number";
+    bookmark(&play, false, json!({ "kind": "ConfigMap", "metadata": { "resourceVersion": odd } }));
+    play.stage.change("good", "2").await?;
+    let seen = || play.informer.snapshot().version(namespace).map(ToString::to_string);
+    eventually("it was seen", SOON, async || (seen().as_deref() == Some(odd)).then_some(())).await;
+    // There are such versions: nothing is wrong with it as long as the server does not say so.
+    assert_eq!((live(&play.informer).await.unreadable, play.value("good").as_deref()), (0, Some("2")));
+    let written = Written::new(play.informer.resource().clone(), namespace, "1");
+    let error = play.informer.caught_up(&written, SOON).await.unwrap_err();
+    assert!(error.to_string().contains("version 1 cannot be compared to version no-number"), "{error}");
+
+    let held = play.stage.proxy.on(Match::watch().send_initial_events(true)).stall();
+    play.stage.proxy.cut_open(Match::watch()).await;
+    play.stage.change("bad", "2").await?;
+    let stale = health(&play.informer, "said", |health| health.relists.failure == 1).await.state;
+    let State::Stale { why, .. } = stale else { panic!("{stale}") };
+    let text = why.to_string();
+    let path = format!("WATCH {}?", play.stage.place.path("configmaps"));
+    for part in [&*path, odd, "Invalid value", Cause::Server.advice()] {
+        assert!(text.contains(part), "{part:?} is missing: {text}");
+    }
+    assert_eq!((why.cause, cached(&play.informer).len()), (Cause::Server, 2), "what is known stays");
+    held.remove();
+    play.until("bad", "2").await;
+    live(&play.informer).await;
+    assert!(play.informer.snapshot().version(namespace).and_then(Version::number).is_some());
     play.end().await
 }
 

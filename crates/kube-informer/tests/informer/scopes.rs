@@ -1,4 +1,4 @@
-//! Which objects: of all namespaces, of some, one; those that selectors leave.
+//! Which objects: of all namespaces, of some, one; those that selectors leave; and how many informers of them list at a time.
 
 use std::collections::BTreeSet;
 
@@ -6,6 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_informer::informer::{CaughtUpError, Scope, State, Written};
 use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::proxy::{Match, Request};
 use serde_json::json;
 
 use crate::harness::{Place, SOON, on_both};
@@ -19,6 +20,7 @@ on_both! {
     cluster_scoped_objects_are_in_no_namespace,
     an_object_that_leaves_the_selector_is_gone_and_one_that_meets_it_is_new,
     fields_are_selected_by_the_server,
+    promise_16_of_many_informers_only_some_list_at_a_time,
 }
 
 /// A second namespace, which every cluster has.
@@ -181,6 +183,36 @@ async fn fields_are_selected_by_the_server(place: Place) -> Result<()> {
     let query = format!("{MADE_HERE}&fieldSelector=metadata.name%21%3Dhidden");
     stage.settled(&informer, &query, &[&told[0], &told[1]]).await;
     assert_eq!(cached(&informer).len(), 1);
+    factory.shutdown().await;
+    Ok(())
+}
+
+/// How many lists of a factory go on at a time.
+const LISTS: usize = 8;
+
+async fn promise_16_of_many_informers_only_some_list_at_a_time(place: Place) -> Result<()> {
+    let stage = Stage::before(place).await?;
+    let factory = stage.factory(short()).await?;
+    let scope = |number| Scope::object(&stage.place.namespace, format!("map-{number}"));
+    let informers: Vec<_> =
+        (0..LISTS + 4).map(|number| factory.informer::<ConfigMap>(scope(number))).collect();
+    // No list comes to its end.
+    let stalled = stage.proxy.on(Match::watch().send_initial_events(true)).stall();
+    factory.start();
+    eventually("all want to list", SOON, async || {
+        informers.iter().all(|informer| informer.health().relists.first == 1).then_some(())
+    })
+    .await;
+    eventually("some do", SOON, async || (stage.watches("configmaps").len() >= LISTS).then_some(())).await;
+    // Whoever else had asked would have been heard before this is answered.
+    factory.catalog().await?;
+    assert_eq!(stage.watches("configmaps").len(), LISTS);
+    assert_eq!(stage.proxy.requests().count(Request::is_list), 0);
+    // What goes on as a watch holds up nobody.
+    stalled.release();
+    factory.synced(SOON).await?;
+    assert_eq!(stage.watches("configmaps").len(), informers.len());
+    assert!(stage.watches("configmaps").iter().all(Request::is_open));
     factory.shutdown().await;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Who lists when.
 
+use super::script::page;
 use super::*;
 
 fn slow_list() -> Answer {

@@ -10,11 +10,14 @@ use crate::informer::{Delivery, Event, Handler, Informer, Scope};
 use crate::object::Object;
 
 const SOON: Duration = Duration::from_secs(60);
-const WORKERS: usize = 50;
+const WORKERS: usize = 100;
 const CHANGES: u64 = 10_000;
 const NAMES: u64 = 100;
 
-struct Nothing;
+/// Shows who is still there: each closure and each handler has one.
+type Token = Arc<()>;
+
+struct Nothing(#[expect(dead_code, reason = "it goes with the handler")] Token);
 
 impl Handler<serde_json::Value> for Nothing {
     async fn added(&mut self, _: Object, _: bool) {
@@ -22,15 +25,19 @@ impl Handler<serde_json::Value> for Nothing {
     }
 }
 
+/// The ways to register.
+const WAYS: usize = 3;
+
 /// Registers in each of the ways and leaves, again and again; how often.
-async fn come_and_go(informer: Informer, number: usize, over: Arc<AtomicBool>) -> usize {
+async fn come_and_go(informer: Informer, number: usize, token: Token, over: Arc<AtomicBool>) -> usize {
     let mut times = 0;
-    while !over.load(Ordering::SeqCst) {
+    while times < 2 * WAYS || !over.load(Ordering::SeqCst) {
+        let token = Arc::clone(&token);
         let delivery = if times % 2 == 0 { Delivery::Latest } else { Delivery::Every(4) };
         let subscription = informer.subscribe().delivery(delivery);
-        match (number + times) % 3 {
-            0 => subscription.on(|_| {}).remove(SOON).await.unwrap(),
-            1 => subscription.handler(Nothing).remove(SOON).await.unwrap(),
+        match (number + times) % WAYS {
+            0 => subscription.on(move |_| drop(Arc::clone(&token))).remove(SOON).await.unwrap(),
+            1 => subscription.handler(Nothing(token)).remove(SOON).await.unwrap(),
             _ => {
                 let mut events = subscription.events();
                 for _ in 0..3 {
@@ -63,9 +70,9 @@ async fn promise_12_many_who_come_and_go_while_much_changes_leave_nothing_behind
     let informer = hand.informer();
     hand.list(&[("0", 1), ("1", 1), ("2", 1)], 1);
     let over = Arc::new(AtomicBool::new(false));
-    let workers: Vec<_> = (0..WORKERS)
-        .map(|number| tokio::spawn(come_and_go(informer.clone(), number, Arc::clone(&over))))
-        .collect();
+    let token = Token::default();
+    let worker = |number| come_and_go(informer.clone(), number, Arc::clone(&token), Arc::clone(&over));
+    let workers: Vec<_> = (0..WORKERS).map(|number| tokio::spawn(worker(number))).collect();
     let view = Arc::new(Mutex::new(View::new()));
     let mut last = None;
     for version in 2..2 + CHANGES {
@@ -83,7 +90,7 @@ async fn promise_12_many_who_come_and_go_while_much_changes_leave_nothing_behind
     }
     over.store(true, Ordering::SeqCst);
     for worker in workers {
-        assert!(worker.await.unwrap() > 0);
+        assert!(worker.await.unwrap() >= 2 * WAYS);
     }
     let last = last.unwrap();
     assert_eq!(informer.core().hub().mailboxes().len(), 1);
@@ -103,6 +110,7 @@ async fn promise_12_many_who_come_and_go_while_much_changes_leave_nothing_behind
         (queue.threads == 0 && queue.callers == 0 && queue.ready.is_empty()).then_some(())
     })
     .await;
+    eventually("nobody holds a handler", SOON, async || (Arc::strong_count(&token) == 1).then_some(())).await;
     let tasks = Handle::current().metrics();
     eventually("no task is left", SOON, async || (tasks.num_alive_tasks() == 0).then_some(())).await;
 }
