@@ -6,7 +6,8 @@
 //!    need: nothing is retried below the reflector, a dead peer is found, an idle watch is left alone.
 //! 2. Responses come as they are: never compressed, chunk by chunk, nothing is copied.
 //! 3. What fails says why, down to the last cause; that nobody listens is told from everything else.
-//! 4. Credentials that the server does not accept any more are read anew, from where they came, by one at a time.
+//! 4. Credentials that the server does not accept any more are read anew, from where they came, by one at a time; and so is
+//!    the authority, where the server's certificate is not of it.
 //! 5. A resource that is not served is gone only if that is proven.
 //!
 //! It holds no task of its own; what its client holds ends with the last clone.
@@ -160,7 +161,17 @@ impl Connection {
             .map_err(|error| Failure { refused: false, message: format!("{uri}: {error}") })?;
         let (number, client) = self.current();
         self.used.fetch_max(number, Ordering::Relaxed);
-        let mut response = client.send(request).await.map_err(|error| cause::failure(&error))?;
+        let mut response = match client.send(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                let failure = cause::failure(&error);
+                if cause::is_not_trusted(&failure) {
+                    // Authorities are replaced, too: whoever asks again does so with what is written by now.
+                    self.reload_credentials().await;
+                }
+                return Err(failure);
+            }
+        };
         let gather = response.extensions_mut().remove::<Allowed>().zip(self.gather.clone());
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         Ok(Response {
@@ -190,12 +201,7 @@ impl Connection {
 
 impl Transport for Connection {
     async fn send(&self, request: Request) -> Result<Response, Failure> {
-        let answer = self.get(&request.uri(), request.accept).await;
-        if answer.as_ref().is_err_and(cause::is_not_trusted) {
-            // Authorities are replaced, too. It is asked again after a while, with what is written by then.
-            self.reload_credentials().await;
-        }
-        answer
+        self.get(&request.uri(), request.accept).await
     }
 
     async fn reload_credentials(&self) {

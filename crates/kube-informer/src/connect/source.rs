@@ -1,6 +1,7 @@
 //! Where it is written which server to connect to, and as whom.
 //!
-//! A source can be read again: files that rotate are read anew when the server does not accept what they said.
+//! A source can be read again: files that rotate are read anew when the server does not accept what they said, or shows a
+//! certificate that they do not vouch for.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

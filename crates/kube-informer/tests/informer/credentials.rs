@@ -1,9 +1,10 @@
 //! Who one is: tokens and certificates that are not accepted, those that a server shows, and that both are read anew.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_informer::connect::Source;
 use kube_informer::encoding::Encoding;
 use kube_informer::factory::Factory;
@@ -176,13 +177,21 @@ async fn an_unknown_authority_is_said_and_the_right_one_is_read(place: Place) ->
     let other = Authority::generate()?.pem().public;
     replace(&file, &kubeconfig(&access.url, Some(&other), token))?;
     let (factory, informer, told) = watched(Source::file(&file), &stage.place).await?;
+    // Whoever takes protobuf asks for the server's version first.
+    let secrets = factory.informer::<Secret>(Scope::namespace(&stage.place.namespace));
     let says = "the server's certificate is signed by an";
     assert_said(&stale(&informer, Cause::Connection).await, &stage.place, Cause::Connection, says);
-    assert!(!informer.is_synced());
+    let text = stale(&secrets, Cause::Connection).await;
+    assert!(text.contains("GET /version: ") && text.contains(says), "{text}");
+    let error = factory.synced(Duration::from_millis(1)).await.unwrap_err().to_string();
+    for part in ["configmaps", "secrets", says, Cause::Connection.advice()] {
+        assert!(error.contains(part), "{part:?} is missing: {error}");
+    }
 
     replace(&file, &kubeconfig(&access.url, access.ca_pem.as_deref(), token))?;
     ready(&factory, &told).await?;
     live(&informer).await;
+    live(&secrets).await;
     stage.settled(&informer, MADE_HERE, &[&told[0], &told[1]]).await;
     factory.shutdown().await;
     Ok(())
