@@ -11,8 +11,6 @@
 
 use std::io::BufRead as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use kube_informer_bench_sync::protocol::answer;
@@ -29,26 +27,23 @@ fn main() -> Result<()> {
         Config::new(&server).add_credentials().start().await
     })?;
     Access::anonymous(proxy.url()).write(own).context("cannot write the kubeconfig of the proxy")?;
-    let deaf = Arc::new(AtomicBool::new(false));
-    let is_deaf = Arc::clone(&deaf);
-    // There from the beginning: the server is asked not to compress what such a fault is to look into.
-    proxy.on(Match::watch()).drop_events(Events::all().when(move |_| is_deaf.load(Ordering::SeqCst)));
+    // It drops nothing, and is there from the beginning: the server is asked not to compress what such a fault looks into.
+    proxy.on(Match::watch()).drop_events(Events::all().when(|_| false));
     let mut answers = std::io::stdout().lock();
     answer(&mut answers, &json!({ "open": 0 }))?;
     for command in std::io::stdin().lock().lines() {
-        let open = runtime.block_on(told(&proxy, &deaf, command?.trim()))?;
+        let open = runtime.block_on(told(&proxy, command?.trim()))?;
         answer(&mut answers, &json!({ "open": open }))?;
     }
     Ok(())
 }
 
-async fn told(proxy: &Proxy, deaf: &AtomicBool, command: &str) -> Result<usize> {
+async fn told(proxy: &Proxy, command: &str) -> Result<usize> {
     let open = proxy.requests().open().iter().filter(|request| request.is_watch()).count();
     match command {
-        "deaf" => deaf.store(true, Ordering::SeqCst),
+        // They stay so until they end: what happened and has not come yet does not come either.
+        "deaf" => drop(proxy.on_open(Match::watch()).drop_events(Events::all())),
         "gone" => {
-            // Before who is told can ask again: what comes then is to come through.
-            deaf.store(false, Ordering::SeqCst);
             let gone = proxy.on_open(Match::watch()).error_event(Answer::gone());
             if open > 0 {
                 gone.wait_applied(open as u64).await;
