@@ -136,10 +136,11 @@ impl Core {
         &self.board
     }
 
-    /// What its tasks say is said in this.
+    /// What its tasks say is said in this. Spans are there only where their level is listened to: so that no warning is without
+    /// a name, it is the one that everybody listens to.
     pub(super) fn span(&self, namespace: Option<&str>) -> tracing::Span {
         let resource = &self.spec.resource;
-        tracing::info_span!("informer", %resource, api_version = %resource.api_version(), namespace)
+        tracing::error_span!("informer", %resource, api_version = %resource.api_version(), namespace)
     }
 
     pub(super) fn traffic(&self) -> &Traffic {
