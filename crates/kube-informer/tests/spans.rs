@@ -152,7 +152,8 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     config.auth_info.token = None;
     let short = Duration::from_millis(20);
-    let factory = Factory::from_config(config).await?.timings(Timings::default().waits(short, short));
+    let factory =
+        Factory::from_config(config).await?.timings(Timings::default().waits(short, short).call(short));
     let informer = factory.informer::<Deployment>(Scope::namespace("test"));
     let closure = informer.subscribe().name("closure").on(|event| {
         if event.object().is_some_and(|object| object.name() == "bad") {
@@ -160,6 +161,8 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
         }
     });
     let methods = informer.subscribe().name("methods").handler(Panics);
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let stuck = informer.subscribe().name("stuck").on(move |_| _ = gate.recv());
 
     // The informer, in each of its tasks.
     let of = "informer resource=deployments.v1.apps api_version=apps/v1";
@@ -207,12 +210,22 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
     }
     assert_eq!(methods.stats().panics, 1);
 
+    // One that does not return is said, too.
+    lines.until(&[&*format!("{of}: "), "has not returned", "handler=stuck", "look what it waits for"]).await;
+    assert_eq!(stuck.stats().handled, 0);
+    drop(open);
+
     // It can be read again: that is said as well, and where little is listened to, everything names the resource, too.
     live(&informer).await;
     lines.until(&[within, "watching works again"]).await;
     let few = lines.0.few.lock().unwrap().clone();
-    for said in ["watching works again", "it cannot be read", "watching does not work", "a handler panicked"]
-    {
+    for said in [
+        "watching works again",
+        "it cannot be read",
+        "watching does not work",
+        "a handler panicked",
+        "has not returned",
+    ] {
         assert!(few.iter().any(|line| line.contains(said)), "{said}: {few:#?}");
     }
     for line in few {
