@@ -250,6 +250,17 @@ impl Shared {
         self.published.store(Arc::new(next));
     }
 
+    /// Keeps faults. The first of each index is said, once: a function that fails mostly fails for every object.
+    fn note(&self, faults: Faults) {
+        if faults.total() == 0 {
+            return;
+        }
+        let first = self.faults().append(faults);
+        for fault in first {
+            tracing::warn!("{fault}; further failures of this index are counted, and not logged");
+        }
+    }
+
     fn faults(&self) -> MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,7 +276,7 @@ impl Writer {
                 state.apply(change, &mut told, &mut faults);
             }
         });
-        self.shared.faults().append(faults);
+        self.shared.note(faults);
         told
     }
 
@@ -357,7 +368,7 @@ impl Cache {
         next.postings.push(postings);
         self.shared.publish(next);
         drop(turn);
-        self.shared.faults().append(faults);
+        self.shared.note(faults);
         Ok(())
     }
 
@@ -373,6 +384,7 @@ impl Cache {
         let at = at.ok_or_else(|| IndexError::unknown(name, &next.postings))?;
         next.postings.remove(at);
         self.shared.publish(next);
+        self.shared.faults().forget(name);
         Ok(())
     }
 

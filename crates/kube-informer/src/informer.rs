@@ -35,6 +35,7 @@ pub(crate) mod spec;
 pub(crate) mod core;
 mod health;
 mod hub;
+mod overlong;
 mod pump;
 mod running;
 mod slack;

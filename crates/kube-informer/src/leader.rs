@@ -145,7 +145,7 @@ impl LeaderElection {
         let counted = self.metrics.map(|metrics| metrics.series(&self.name)).unwrap_or_default();
         let (leadership, board) = handle::pair(identity, &counted);
         let machine = Machine::new(self.settings, store.blank(), counted);
-        let span = tracing::info_span!(
+        let span = tracing::error_span!(
             parent: None,
             "leader_election",
             lease = format_args!("{}/{}", self.namespace, self.name)

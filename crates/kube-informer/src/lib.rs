@@ -65,6 +65,10 @@ pub mod runner;
 // Who may do it, where there are several.
 pub mod leader;
 
+// What tests hear of it.
+#[cfg(test)]
+mod said;
+
 /// What the guides and the repository's first page show compiles.
 #[cfg(doctest)]
 mod documents {

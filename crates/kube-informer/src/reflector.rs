@@ -221,6 +221,8 @@ pub(crate) struct Settings {
     pub(crate) slow: Duration,
     /// How long no streaming list is asked for after one did not work.
     pub(crate) plain: Duration,
+    /// How long a call of a handler may take before that is said.
+    pub(crate) call: Duration,
 }
 
 impl Default for Settings {
@@ -235,6 +237,7 @@ impl Default for Settings {
             liveness: LivenessSettings::default(),
             slow: Duration::from_secs(30),
             plain: Duration::from_secs(3_600),
+            call: Duration::from_secs(30),
         }
     }
 }

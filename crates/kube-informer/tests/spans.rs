@@ -1,5 +1,5 @@
 //! What is said is said in spans: those of an informer name its resource, those of its lists and watches the version at which
-//! they begin.
+//! they begin. That is so also where little is listened to, as by default.
 //!
 //! By itself, because closures are called by threads of their own, which hear only whom the whole process listens to.
 
@@ -25,7 +25,7 @@ use kube_informer_testbed::proxy::{self, Answer, Events, Match};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -36,8 +36,22 @@ struct Lines(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     spans: AtomicU64,
-    names: Mutex<BTreeMap<u64, String>>,
+    /// Of each span, whether it is there where little is listened to, and its text.
+    names: Mutex<BTreeMap<u64, (bool, String)>>,
     lines: Mutex<Vec<String>>,
+    /// What is left of them where little is listened to.
+    few: Mutex<Vec<String>>,
+}
+
+/// Whether it passes the filter of a command that nobody asked to say more: `warn,kube_informer::informer::health=info`. It is
+/// for spans as it is for events.
+fn is_among_few(metadata: &Metadata<'_>) -> bool {
+    let most = if metadata.target().starts_with("kube_informer::informer::health") {
+        Level::INFO
+    } else {
+        Level::WARN
+    };
+    *metadata.level() <= most
 }
 
 thread_local! {
@@ -61,7 +75,7 @@ impl Subscriber for Lines {
         let id = self.0.spans.fetch_add(1, Ordering::SeqCst) + 1;
         let mut text = span.metadata().name().to_owned();
         span.record(&mut Text(&mut text));
-        self.0.names.lock().unwrap().insert(id, text);
+        self.0.names.lock().unwrap().insert(id, (is_among_few(span.metadata()), text));
         Id::from_u64(id)
     }
 
@@ -72,12 +86,20 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut text = String::new();
+        let (mut text, mut short) = (String::new(), String::new());
         for id in ENTERED.with_borrow(Clone::clone) {
-            write!(text, "{}: ", self.0.names.lock().unwrap()[&id]).unwrap();
+            let (is_among_few, name) = &self.0.names.lock().unwrap()[&id];
+            write!(text, "{name}: ").unwrap();
+            if *is_among_few {
+                write!(short, "{name}: ").unwrap();
+            }
         }
         event.record(&mut Text(&mut text));
+        event.record(&mut Text(&mut short));
         self.0.lines.lock().unwrap().push(text);
+        if is_among_few(event.metadata()) {
+            self.0.few.lock().unwrap().push(short);
+        }
     }
 
     fn enter(&self, span: &Id) {
@@ -130,7 +152,8 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     config.auth_info.token = None;
     let short = Duration::from_millis(20);
-    let factory = Factory::from_config(config).await?.timings(Timings::default().waits(short, short));
+    let factory =
+        Factory::from_config(config).await?.timings(Timings::default().waits(short, short).call(short));
     let informer = factory.informer::<Deployment>(Scope::namespace("test"));
     let closure = informer.subscribe().name("closure").on(|event| {
         if event.object().is_some_and(|object| object.name() == "bad") {
@@ -138,6 +161,8 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
         }
     });
     let methods = informer.subscribe().name("methods").handler(Panics);
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let stuck = informer.subscribe().name("stuck").on(move |_| _ = gate.recv());
 
     // The informer, in each of its tasks.
     let of = "informer resource=deployments.v1.apps api_version=apps/v1";
@@ -184,6 +209,28 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
         assert_eq!(line.matches("informer resource=").count(), 1, "{line}");
     }
     assert_eq!(methods.stats().panics, 1);
+
+    // One that does not return is said, too.
+    lines.until(&[&*format!("{of}: "), "has not returned", "handler=stuck", "look what it waits for"]).await;
+    assert_eq!(stuck.stats().handled, 0);
+    drop(open);
+
+    // It can be read again: that is said as well, and where little is listened to, everything names the resource, too.
+    live(&informer).await;
+    lines.until(&[within, "watching works again"]).await;
+    let few = lines.0.few.lock().unwrap().clone();
+    for said in [
+        "watching works again",
+        "it cannot be read",
+        "watching does not work",
+        "a handler panicked",
+        "has not returned",
+    ] {
+        assert!(few.iter().any(|line| line.contains(said)), "{said}: {few:#?}");
+    }
+    for line in few {
+        assert!(line.starts_with(of), "{line}");
+    }
     factory.shutdown().await;
     Ok(())
 }

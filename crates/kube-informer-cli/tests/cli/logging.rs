@@ -43,6 +43,7 @@ async fn one_v_shows_what_is_odd_and_that_it_is_over() -> Result<()> {
     proxy.accept_connections().await;
     let over = blocking(|| watch.note("watching works again"));
     assert_eq!(levels(&over), ["INFO"], "{over}");
+    assert!(over.contains("configmaps"), "{over}");
     watch.signal("-INT");
     assert_eq!(blocking(|| watch.code()), Some(130));
     Ok(())

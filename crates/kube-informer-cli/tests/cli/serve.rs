@@ -126,9 +126,11 @@ async fn it_is_not_ready_while_something_is_stale_and_ready_again_after(place: P
     assert_eq!(status["gvr"], "v1/configmaps");
     trouble.remove();
     served.readiness(200).await;
-    // Who reads the log is told of both.
-    tokio::task::block_in_place(|| served.running.note("watching does not work"));
-    tokio::task::block_in_place(|| served.running.note("watching works again"));
+    // Who reads the log is told of both, and of what.
+    for said in ["watching does not work", "watching works again"] {
+        let line = tokio::task::block_in_place(|| served.running.note(said));
+        assert!(line.contains("configmaps") && !line.contains("services"), "{line}");
+    }
     // Who stayed is told what happened since.
     let map = json!({ "metadata": { "name": "settings" }, "data": { "banner": "Welcome" } });
     place.post(&place.path("configmaps"), &map).await?;

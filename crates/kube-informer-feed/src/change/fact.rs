@@ -234,12 +234,6 @@ impl Told<'_> {
         format!("{}→{}", shown(self.old), shown(self.new))
     }
 
-    /// The same, of what is counted: nothing is none of it.
-    fn numbers(self) -> String {
-        let zero = Value::from(0);
-        Told { old: self.old.or(Some(&zero)), new: self.new.or(Some(&zero)) }.values()
-    }
-
     fn is_text(self) -> bool {
         let text = |value: Option<&Value>| value.is_none_or(Value::is_string);
         text(self.old) && text(self.new)
@@ -309,7 +303,7 @@ fn status(rest: &[&str], told: Told<'_>) -> Words {
     match rest {
         [field] if told.numbers_only() && progress(field).is_some() => {
             let called = progress(field).unwrap_or(field);
-            (Class::Rollout, String::new(), format!("{called} {}", told.numbers()), Weight::Plain)
+            counted(Class::Rollout, called, told)
         }
         ["observedGeneration"] => minor(Class::Rollout, &format!("observed generation {}", told.values())),
         ["conditions", kind] => {
@@ -335,12 +329,9 @@ fn status(rest: &[&str], told: Told<'_>) -> Words {
             format!("ready {} {}", name(container), told.values()),
             Weight::Plain,
         ),
-        ["containerStatuses" | "initContainerStatuses", container, "restartCount"] => (
-            Class::Status,
-            String::new(),
-            format!("restarts {} {}", name(container), told.numbers()),
-            Weight::Plain,
-        ),
+        ["containerStatuses" | "initContainerStatuses", container, "restartCount"] => {
+            counted(Class::Status, &format!("restarts {}", name(container)), told)
+        }
         ["containerStatuses" | "initContainerStatuses", container, ..] => {
             minor(Class::Status, &format!("status of container {} {}", name(container), told.how()))
         }
@@ -352,6 +343,16 @@ fn status(rest: &[&str], told: Told<'_>) -> Words {
 /// How a number in the status is called that says how far it is.
 fn progress(field: &str) -> Option<&'static str> {
     PROGRESS.iter().find(|(known, _)| *known == field).map(|(_, called)| *called)
+}
+
+/// What is counted: nothing is none of it. So a zero that is written out, or left out, is no change of the number.
+fn counted(class: Class, called: &str, told: Told<'_>) -> Words {
+    let zero = Value::from(0);
+    let told = Told { old: told.old.or(Some(&zero)), new: told.new.or(Some(&zero)) };
+    if told.old == told.new {
+        return trivial(Class::Status, &format!("{called} still {}", shown(told.new)));
+    }
+    (class, String::new(), format!("{called} {}", told.values()), Weight::Plain)
 }
 
 fn of_container(what: &str, called: &str, inner: &[&str], told: Told<'_>) -> Words {

@@ -1,6 +1,6 @@
 //! From what a client calls a resource to what it is.
 
-use kube_informer::connect::ResolveError;
+use kube_informer::connect::{NotFound, ResolveError};
 use kube_informer::resource::Resource;
 
 use super::names::Unknown;
@@ -36,6 +36,16 @@ pub(super) fn kubectl_name(name: &str) -> Option<String> {
     }
 }
 
+/// That there is no such resource, and what may be meant. Which groups the cluster has, and what could not be read of them, is for
+/// its operators.
+fn not_found(error: &NotFound) -> String {
+    let near = match error.near.as_slice() {
+        [] => String::new(),
+        near => format!("; did you mean {}?", near.join(", ")),
+    };
+    format!("the server has no resource {:?}{near}", error.name)
+}
+
 impl Hub {
     /// What a client means by a name.
     pub(super) async fn resolve(&self, sub: &str, name: &str) -> Result<Meant, ErrMessage> {
@@ -50,7 +60,8 @@ impl Hub {
             return Ok(Meant::Topic(topic));
         }
         // Whoever says all of a name means what it says: where that is not to be had, nobody needs to be asked what it is.
-        if name.contains('/') && !self.inner.settings.any {
+        let any = self.inner.settings.any;
+        if name.contains('/') && !any {
             return Err(self.forbidden(sub, name));
         }
         // Those who ask wait for each other here, and not in the cluster.
@@ -59,8 +70,15 @@ impl Hub {
             tokio::time::timeout(patience, self.inner.names.resolve(&self.inner.factory, &kubectl));
         let resource = match resolved.await {
             Ok(Ok(resource)) => resource,
-            Ok(Err(Unknown::Resolve(error @ ResolveError::NotFound(_)))) => {
-                return Err(refuse(404, error.to_string()));
+            // Who may have some resources only is not told which others there are: what is there, what is not, and what cannot
+            // be watched is refused in the same words.
+            Ok(Err(Unknown::Resolve(ResolveError::NotFound(_) | ResolveError::NotWatchable { .. })))
+                if !any =>
+            {
+                return Err(self.forbidden(sub, name));
+            }
+            Ok(Err(Unknown::Resolve(ResolveError::NotFound(error)))) => {
+                return Err(refuse(404, not_found(&error)));
             }
             Ok(Err(Unknown::Resolve(error @ ResolveError::NotWatchable { .. }))) => {
                 return Err(refuse(405, error.to_string()));
@@ -78,8 +96,8 @@ impl Hub {
         if let Some(topic) = self.inner.core().find(&gvr(&resource)) {
             return Ok(Meant::Topic(topic));
         }
-        if !self.inner.settings.any {
-            return Err(self.forbidden(sub, &gvr(&resource)));
+        if !any {
+            return Err(self.forbidden(sub, name));
         }
         Ok(Meant::Resource(resource))
     }

@@ -16,6 +16,59 @@ use crate::harness::{Feed, Place, on_both};
 
 on_both! {
     a_request_that_is_wrong_is_refused_and_the_connection_stays,
+    who_may_have_some_resources_is_not_told_which_others_there_are,
+    who_may_have_any_resource_is_told_what_may_be_meant_and_no_list_of_groups,
+}
+
+/// What is there, by its name, a short name or a kind; what is not; and what is there and cannot be watched.
+async fn who_may_have_some_resources_is_not_told_which_others_there_are(place: Place) -> Result<()> {
+    let feed = place.feed().await?;
+    let mut client = feed.client().await?;
+    for name in [
+        "secrets",
+        "deploy",
+        "Deployment",
+        "podz",
+        "deploymets",
+        "things.example.com",
+        "bindings",
+        "subjectaccessreviews",
+        "apps/v1/deployments",
+        "apps/v1/deploymets",
+        "v1/bindings",
+    ] {
+        client.sub("s", json!({ "gvr": name })).await?;
+        let (code, _, message) = client.err().await?;
+        let expected = format!("{name} is not to be had here; this server was started for v1/configmaps");
+        assert_eq!((code, message), (403, expected));
+    }
+    // What it was started for is found by any of its names.
+    for (id, name) in [("a", "cm"), ("b", "ConfigMap"), ("c", "configmaps"), ("d", "v1/configmaps")] {
+        client.sub(id, json!({ "gvr": name })).await?;
+        client.snapshot(id).await?;
+    }
+    Ok(())
+}
+
+async fn who_may_have_any_resource_is_told_what_may_be_meant_and_no_list_of_groups(
+    place: Place,
+) -> Result<()> {
+    let feed = place.feed_with(|hub| hub.any_resource(true), |server| server).await?;
+    let mut client = feed.client().await?;
+    for (name, code, said) in [
+        ("deploymets", 404, r#"the server has no resource "deploymets"; did you mean deployments.apps?"#),
+        ("qqqqqqqqqq", 404, r#"the server has no resource "qqqqqqqqqq""#),
+        (
+            "subjectaccessreviews",
+            405,
+            "subjectaccessreviews.v1.authorization.k8s.io cannot be listed and watched, only: create",
+        ),
+    ] {
+        client.sub("s", json!({ "gvr": name })).await?;
+        let (was, _, message) = client.err().await?;
+        assert_eq!((was, &*message), (code, said));
+    }
+    Ok(())
 }
 
 async fn a_request_that_is_wrong_is_refused_and_the_connection_stays(place: Place) -> Result<()> {
@@ -37,7 +90,7 @@ async fn a_request_that_is_wrong_is_refused_and_the_connection_stays(place: Plac
         (r#"{"op":"sub","id":"x","gvr":"a/b/c/d"}"#, 400, "names no resource"),
         (r#"{"op":"sub","id":"x","gvr":"../../secrets"}"#, 400, "names no resource"),
         (r#"{"op":"sub","id":"x","gvr":"apps/v1/deploymets"}"#, 403, "started for v1/configmaps"),
-        (r#"{"op":"sub","id":"x","gvr":"deploymets"}"#, 404, "did you mean deployments"),
+        (r#"{"op":"sub","id":"x","gvr":"deploymets"}"#, 403, "started for v1/configmaps"),
         (r#"{"op":"sub","id":"x","gvr":"secrets"}"#, 403, "started for v1/configmaps"),
         (r#"{"op":"sub","id":"x","gvr":"configmaps","labels":"app in web"}"#, 400, "label selector"),
         (r#"{"op":"sub","id":"taken","gvr":"configmaps"}"#, 409, "there is a subscription"),

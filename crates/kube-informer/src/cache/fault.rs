@@ -1,18 +1,26 @@
-//! Index functions that failed: all are counted, the last ones are kept to be read.
+//! Index functions that failed: all are counted, the last ones are kept to be read, the first of each index is logged.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::encoding::ObjectKey;
 use crate::object::{Object, Version};
 
 /// An index function that failed. The object is kept, and found by everything but that index.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "index {index:?} cannot place {kind} {key} of {api_version} at version {version}: {message}; the object is kept, and found by \
+     everything but this index until it changes: mend the function, or the object"
+)]
 #[non_exhaustive]
 pub struct IndexFault {
     /// The name of the index.
     pub index: Arc<str>,
-    /// The object.
+    /// Group and version of the object: `apps/v1`.
+    pub api_version: String,
+    /// Its kind: `Deployment`.
+    pub kind: String,
+    /// Its namespace and name.
     pub key: ObjectKey,
     /// Its version.
     pub version: Version,
@@ -29,6 +37,10 @@ const LONGEST: usize = 512;
 pub(super) struct Faults {
     total: u64,
     last: VecDeque<IndexFault>,
+    /// The first of each index, where it has not been told.
+    first: Vec<IndexFault>,
+    /// Indexes that have one.
+    failing: BTreeSet<Arc<str>>,
 }
 
 impl Faults {
@@ -39,17 +51,32 @@ impl Faults {
             message.shrink_to_fit();
         }
         self.total += 1;
-        self.push(IndexFault {
+        let fault = IndexFault {
             index: Arc::clone(index),
+            api_version: object.api_version().to_owned(),
+            kind: object.kind().to_owned(),
             key: object.key().to_key(),
             version: object.version().clone(),
             message,
-        });
+        };
+        if self.failing.insert(Arc::clone(index)) {
+            self.first.push(fault.clone());
+        }
+        self.push(fault);
     }
 
-    pub(super) fn append(&mut self, later: Self) {
+    /// Adds those of a change. The first of each index that had none so far are given back, to be told.
+    #[must_use]
+    pub(super) fn append(&mut self, later: Self) -> Vec<IndexFault> {
         self.total += later.total;
         later.last.into_iter().for_each(|fault| self.push(fault));
+        let is_new = |fault: &IndexFault| self.failing.insert(Arc::clone(&fault.index));
+        later.first.into_iter().filter(is_new).collect()
+    }
+
+    /// An index is gone. Another one may come with its name.
+    pub(super) fn forget(&mut self, index: &str) {
+        self.failing.remove(index);
     }
 
     pub(super) fn total(&self) -> u64 {

@@ -85,7 +85,7 @@ impl<K: 'static, R: Reconciler<K>> Worker<K, R> {
         let engine = &self.engine;
         let request = item.key().clone();
         let gaps: Vec<u64> = engine.sources.iter().map(Source::gaps).collect();
-        let span = tracing::info_span!("reconcile", controller = %engine.name, key = %request);
+        let span = tracing::error_span!("reconcile", controller = %engine.name, key = %request);
         let writes = Arc::new(Writes::default());
         let outcome = {
             let _busy = Working::new(engine, self.number, &request);

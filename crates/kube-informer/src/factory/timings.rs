@@ -23,6 +23,7 @@ pub struct Timings {
     first_wait: Duration,
     longest_wait: Duration,
     slow: Duration,
+    call: Duration,
 }
 
 /// Servers count the time of a watch in seconds, and take zero for no wish.
@@ -36,7 +37,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 
 impl Default for Timings {
     fn default() -> Self {
-        let Settings { patience, watch_timeout, liveness, backoff, slow, .. } = Settings::default();
+        let Settings { patience, watch_timeout, liveness, backoff, slow, call, .. } = Settings::default();
         Self {
             patience,
             watch: watch_timeout,
@@ -45,6 +46,7 @@ impl Default for Timings {
             first_wait: backoff.initial,
             longest_wait: backoff.max,
             slow,
+            call,
         }
     }
 }
@@ -97,6 +99,14 @@ impl Timings {
         self
     }
 
+    /// How long one call of a handler may take before a warning says so, once until it returns. Half a minute unless said
+    /// otherwise.
+    #[must_use]
+    pub fn call(mut self, call: Duration) -> Self {
+        self.call = call;
+        self
+    }
+
     pub(super) fn apply(&self, settings: &mut Settings) {
         settings.patience = self.patience.min(LONGEST);
         settings.watch_timeout = self.watch.clamp(SHORTEST_WATCH, LONGEST);
@@ -105,5 +115,6 @@ impl Timings {
         settings.backoff.initial = self.first_wait.clamp(SHORTEST_WAIT, LONGEST);
         settings.backoff.max = self.longest_wait.clamp(settings.backoff.initial, LONGEST);
         settings.slow = self.slow.min(LONGEST);
+        settings.call = self.call.min(LONGEST);
     }
 }

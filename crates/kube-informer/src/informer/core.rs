@@ -10,6 +10,7 @@ use tracing::Instrument;
 use super::callers::Callers;
 use super::health::Board;
 use super::hub::{Hub, Told};
+use super::overlong;
 use super::pump::{Item, Pump, ScopeSink};
 use super::running::{Running, Task};
 use super::slack::Slack;
@@ -136,10 +137,11 @@ impl Core {
         &self.board
     }
 
-    /// What its tasks say is said in this.
+    /// What its tasks say is said in this. Spans are there only where their level is listened to: so that no warning is without
+    /// a name, it is the one that everybody listens to.
     pub(super) fn span(&self, namespace: Option<&str>) -> tracing::Span {
         let resource = &self.spec.resource;
-        tracing::info_span!("informer", %resource, api_version = %resource.api_version(), namespace)
+        tracing::error_span!("informer", %resource, api_version = %resource.api_version(), namespace)
     }
 
     pub(super) fn traffic(&self) -> &Traffic {
@@ -168,6 +170,11 @@ impl Core {
         let mut handlers = lock(&self.handlers);
         handlers.retain(|each| !each.has_ended());
         handlers.push(running);
+    }
+
+    /// Those that were started, and have not ended.
+    pub(super) fn running(&self) -> Vec<Running> {
+        lock(&self.handlers).iter().filter(|each| !each.has_ended()).cloned().collect()
     }
 
     /// The queue, to be filled and emptied by hand.
@@ -207,6 +214,9 @@ impl Core {
         tasks.push(Task::spawn(self.runtime(), run.instrument(self.span(None))));
         let slack = Arc::clone(&self.slack);
         tasks.push(Task::spawn(self.runtime(), async move { slack.run().await }));
+        let (core, long) = (Arc::clone(self), settings.call);
+        let look = async move { overlong::run(&core, long).await };
+        tasks.push(Task::spawn(self.runtime(), look.instrument(self.span(None))));
         for (number, (namespace, target)) in self.spec.targets().into_iter().enumerate() {
             let span = self.span(namespace.as_deref());
             let alarm = Alarm(Arc::clone(self));

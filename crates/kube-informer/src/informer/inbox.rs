@@ -132,6 +132,8 @@ impl Inbox {
             if let Some(now) =
                 now.filter(|now| now.version() == object.version() && now.uid() == object.uid())
             {
+                // Whoever is told something does not wait any more.
+                drop(self.mailbox.waiting());
                 return Taken::Event(Event::Updated { old: now.clone(), new: now, resync: true });
             }
         }

@@ -243,6 +243,17 @@ impl Mailbox {
         self.lock().state == State::Closed
     }
 
+    /// How it is told.
+    pub(super) fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+
+    /// Whether it is being called, or will be at once: whoever waits for something has left a waker.
+    pub(super) fn is_busy(&self) -> bool {
+        let inner = self.lock();
+        matches!(inner.state, State::Open | State::Overflown) && inner.waker.is_none()
+    }
+
     /// Whether objects of the beginning wait.
     pub(super) fn has_initial(&self) -> bool {
         let inner = self.lock();

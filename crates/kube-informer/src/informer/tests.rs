@@ -15,6 +15,7 @@ mod delivery;
 pub(crate) mod hand;
 mod health;
 mod line;
+mod overlong;
 mod strangers;
 
 const SOON: Duration = Duration::from_secs(20);

@@ -76,7 +76,7 @@ impl Inner {
         if !entry.is_ready() {
             return;
         }
-        let span = tracing::info_span!("watch", manager = %self.name(), watch = %entry.key);
+        let span = tracing::error_span!("watch", manager = %self.name(), watch = %entry.key);
         let called = call(handler, event.clone(), self.settings().timeout).instrument(span.clone());
         let outcome = tokio::select! {
             biased;

@@ -52,9 +52,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         match &self.state {
             State::Begin { freshness, .. }
             | State::Streaming { freshness, .. }
-            | State::Listing { freshness, .. } => tracing::info_span!("list", version = %freshness),
+            | State::Listing { freshness, .. } => tracing::error_span!("list", version = %freshness),
             State::Connect | State::Watching { .. } => {
-                tracing::info_span!("watch", version = self.version.as_ref().map(field::display))
+                tracing::error_span!("watch", version = self.version.as_ref().map(field::display))
             }
             State::Probe | State::NotServed { .. } | State::Pause { .. } => Span::none(),
         }

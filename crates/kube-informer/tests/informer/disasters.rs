@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::factory::Factory;
-use kube_informer::informer::{Cause, Informer, Scope};
+use kube_informer::informer::{Cause, Health, Informer, Scope, State};
 use kube_informer::object::Version;
 use kube_informer::resource::Resource;
 use kube_informer_testbed::cluster::{Cluster, OwnCluster};
@@ -17,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::{Replay, cached};
-use crate::stage::{MADE_HERE, Stage, live, ready, short, stale};
+use crate::stage::{MADE_HERE, Stage, health, live, ready, short, stale};
 
 on_both! {
     a_version_that_is_not_served_for_a_while_loses_nothing,
@@ -240,6 +242,68 @@ async fn a_resource_that_is_defined_later_is_followed(place: Place) -> Result<()
     gears.make(&["a"]).await?;
     ready(&factory, &told).await?;
     gears.stage.settled(&informer, "", &[&told[0], &told[1]]).await;
+    gears.undefine().await?;
+    factory.shutdown().await;
+    Ok(())
+}
+
+/// Who is asked to convert objects, and does not answer: nobody listens there.
+fn nobody() -> Result<Value> {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let key = rcgen::KeyPair::generate()?;
+    let authority = rcgen::CertificateParams::new(vec!["localhost".to_owned()])?.self_signed(&key)?.pem();
+    let client =
+        json!({ "url": format!("https://{closed}/convert"), "caBundle": STANDARD.encode(authority) });
+    let webhook = json!({ "clientConfig": client, "conversionReviewVersions": ["v1"] });
+    Ok(json!({ "strategy": "Webhook", "webhook": webhook }))
+}
+
+/// The embedded server asks nobody to convert.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_the_server_cannot_convert_are_kept_and_the_cause_is_named() -> Result<()> {
+    let cluster = require!(Cluster::shared().await, else Ok(()));
+    let gears = Gears::at(Place::real(cluster, "cannot convert").await?).await?;
+    gears.define().await?;
+    gears.make(&["a", "b"]).await?;
+    let factory = gears.stage.factory(short()).await?;
+    // They are stored in the other version.
+    let resource = Resource { version: "v2".to_owned(), ..gears.resource() };
+    let path = resource.path(Some(&gears.stage.place.namespace));
+    let informer =
+        factory.configure_resource(resource, Scope::namespace(&gears.stage.place.namespace)).informer();
+    let told = Replay::both(&informer);
+    factory.start();
+    ready(&factory, &told).await?;
+    live(&informer).await;
+
+    let place = &gears.stage.place;
+    let convert = async |conversion: Value, works: bool| -> Result<()> {
+        place.merge(&gears.definition(), &json!({ "spec": { "conversion": conversion } })).await?;
+        eventually("the server can convert, or cannot", SOON, async || {
+            let answer = place.endpoint.get(&path).await.ok()?;
+            (answer.status.is_success() == works).then_some(())
+        })
+        .await;
+        Ok(())
+    };
+    convert(nobody()?, false).await?;
+    gears.stage.proxy.cut_open(Match::watch()).await;
+    // The server fails to fill its own cache, says why, and asks to come back in half a minute.
+    let named = |health: &Health| {
+        let text = health.state.to_string();
+        text.contains(&path) && text.contains("conversion webhook") && text.contains("connection refused")
+    };
+    health(&informer, "the cause is named", named).await;
+    assert_eq!(cached(&informer).len(), 2);
+
+    convert(json!({ "strategy": "None", "webhook": null }), true).await?;
+    eventually("it is live again", 2 * SOON, async || (informer.health().state == State::Live).then_some(()))
+        .await;
+    gears.make(&["c"]).await?;
+    gears.stage.settled(&informer, "", &[&told[0], &told[1]]).await;
+    for told in &told {
+        assert_eq!((told.told().added, told.told().deleted), (3, 0), "nothing was deleted");
+    }
     gears.undefine().await?;
     factory.shutdown().await;
     Ok(())

@@ -12,6 +12,7 @@ use kube_informer_testbed::load::{self, Pace, Steady};
 use kube_informer_testbed::proxy::{End, Request};
 
 use crate::harness::{Place, SOON, on_both};
+use crate::metrics::{Page, registry};
 use crate::replay::Replay;
 use crate::stage::{Stage, live, ready, short};
 
@@ -70,6 +71,16 @@ async fn promise_10_handlers_that_are_stuck_hold_up_nobody(place: Place) -> Resu
     let updated = steady.stop().await;
     assert_eq!(updated.failed, 0, "{:?}", updated.failures);
     assert!(updated.written >= 5 * UPDATES);
+    println!(
+        "{} updates at {:.0}/s, of {:.0}/s that were asked for",
+        updated.written,
+        updated.written as f64 / updated.elapsed.as_secs_f64(),
+        pace.per_second
+    );
+    eventually("each has come", SOON, async || (informer.stats().updated >= updated.written).then_some(()))
+        .await;
+    // Each was written once, and is told once; nothing else writes these objects.
+    assert_eq!(informer.stats().updated, updated.written);
     // Updates of the same objects: what is kept of them stays about the same.
     assert!(kept[1] <= 2 * kept[0], "{kept:?}");
 
@@ -109,6 +120,7 @@ async fn changes_that_wait_for_others_are_all_told_over_one_watch(place: Place) 
     load::install_custom_resources(endpoint).await?;
     load::write_all(endpoint, namespace, load::custom_resources(1, OBJECTS), 8).await?;
     let factory = stage.factory(short()).await?;
+    let registry = registry(&factory);
     let gadgets = factory.resolve("gadgets.load.kube-informer.dev").await?;
     let scope = Scope::namespace(namespace);
     let informer = factory.configure_resource(gadgets.clone(), scope.clone()).gather(SOON).informer();
@@ -130,6 +142,9 @@ async fn changes_that_wait_for_others_are_all_told_over_one_watch(place: Place) 
     let gathered = informer.stats().gathered;
     assert!(gathered > 0, "no change has waited");
     assert!(gathered < 2 * UPDATES, "{gathered} reads of {UPDATES} changes, and as many again");
+    let page = Page::of(&registry);
+    page.assert("kube_informer_gathered_total", &["resource=\"gadgets."], gathered as f64);
+    page.assert("kube_informer_gather_seconds", &["resource=\"gadgets."], LONGEST_GATHER.as_secs_f64());
     // Who asks for the same, and does not want to wait, does not, and neither does anybody else.
     let same = factory.configure_resource(gadgets, scope).informer();
     assert_eq!((informer.stats().gather, same.stats().gather), (Duration::ZERO, Duration::ZERO));

@@ -20,10 +20,10 @@ on_both! {
 }
 
 /// One scrape.
-struct Page(String);
+pub(crate) struct Page(String);
 
 impl Page {
-    fn of(registry: &Registry) -> Self {
+    pub(crate) fn of(registry: &Registry) -> Self {
         let mut text = String::new();
         encode(&mut text, registry).unwrap();
         let page = Self(text);
@@ -51,13 +51,13 @@ impl Page {
         Some(line.rsplit_once(' ')?.1.parse().unwrap())
     }
 
-    fn assert(&self, name: &str, labels: &[&str], value: f64) {
+    pub(crate) fn assert(&self, name: &str, labels: &[&str], value: f64) {
         let found = self.value(name, labels);
         assert_eq!(found, Some(value), "{name} {labels:?}:\n{}", self.0);
     }
 }
 
-fn registry(factory: &Factory) -> Registry {
+pub(crate) fn registry(factory: &Factory) -> Registry {
     let mut registry = Registry::default();
     factory.register_metrics(&mut registry);
     registry
@@ -115,6 +115,14 @@ async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<(
     assert!(
         page.value("kube_informer_handler_backlog", &[MAPS, &other]).is_some_and(|waiting| waiting >= 1.0)
     );
+    // Since when something waits: longer with every look, until there is nothing any more.
+    let behind = || Page::of(&registry).value("kube_informer_handler_behind_seconds", &[MAPS, &other]);
+    eventually("it has asked for more", SOON, async || told.stats().behind.is_none().then_some(())).await;
+    let teller = [MAPS, "handler=\"teller\""];
+    Page::of(&registry).assert("kube_informer_handler_behind_seconds", &teller, 0.0);
+    let since = behind();
+    assert!(since > Some(0.0), "{since:?}");
+    assert!(stuck.stats().behind.map(|behind| behind.as_secs_f64()) >= since, "{:?}", stuck.stats());
     for name in
         ["queue_length", "queue_bytes", "unreadable_total", "index_faults_total", "stale_events_total"]
     {
@@ -180,7 +188,10 @@ async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<(
     live(&maps).await;
     let failures = Page::of(&registry).value("kube_informer_relists_total", &[MAPS, "reason=\"failure\""]);
     assert!(failures.is_some_and(|failures| failures >= 1.0), "{failures:?}");
+    assert!(behind() > since);
     drop(open);
+    eventually("it has caught up", SOON, async || stuck.stats().behind.is_none().then_some(())).await;
+    assert_eq!(behind(), Some(0.0));
     factory.shutdown().await;
     Ok(())
 }

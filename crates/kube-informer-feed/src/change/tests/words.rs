@@ -97,6 +97,21 @@ fn each_kind_of_change_has_its_words() {
             &[Rollout],
             "ready 0→1",
         ),
+        // A counter that is not there is zero: that it is written out changes nothing, and is said only where nothing else is.
+        (status(json!({})), status(json!({ "terminatingReplicas": 0 })), &[Status], "stopping still 0"),
+        (status(json!({ "failed": 0 })), status(json!({})), &[Status], "failed still 0"),
+        (
+            status(json!({ "readyReplicas": 1 })),
+            status(json!({ "readyReplicas": 2, "terminatingReplicas": 0 })),
+            &[Rollout, Status],
+            "ready 1→2",
+        ),
+        (
+            status(json!({ "containerStatuses": [{ "name": "web", "ready": false }] })),
+            status(json!({ "containerStatuses": [{ "name": "web", "ready": false, "restartCount": 0 }] })),
+            &[Status],
+            "restarts web still 0",
+        ),
         (
             status(json!({ "observedGeneration": 1 })),
             status(json!({ "observedGeneration": 2 })),

@@ -136,6 +136,31 @@ fn promise_13_an_index_function_may_fail_or_panic_and_the_object_is_kept() {
 }
 
 #[test]
+fn the_first_failure_of_an_index_is_said_with_object_cause_and_what_follows_and_others_are_counted() {
+    let (lines, _said) = crate::said::Lines::of("cache");
+    let (mut writer, cache) = cache(Scopes::all());
+    let mut maker = Maker::new();
+    // More than are kept: the first of each index is not lost among those of another.
+    let objects = (0..40).map(|at| maker.pod(&format!("p{at}"), 1)).collect();
+    let failing = |name: &str| Index::object(name, |_: &Object| Err::<Vec<String>, _>("no such mood"));
+    cache.add_index(failing("moods")).unwrap();
+    cache.add_index(failing("tempers")).unwrap();
+    writer.apply([list(objects, 1)]);
+    let one = "index \"moods\" cannot place Pod n/p0 of v1 at version 1: no such mood; the object is kept, and found by \
+               everything but this index until it changes: mend the function, or the object";
+    assert!(lines.all()[0].contains(one), "{:?}", lines.all());
+    assert!(lines.all()[1].contains("index \"tempers\" cannot place Pod n/p0"), "{:?}", lines.all());
+    writer.apply([Change::Put(maker.pod("p1", 2)), Change::Put(maker.pod("p2", 2))]);
+    assert_eq!((lines.all().len(), cache.stats().index_faults), (2, 84));
+    assert!(cache.index_faults().iter().any(|fault| fault.to_string().contains("n/p2 of v1 at version 2")));
+    // One that comes anew is said anew.
+    cache.remove_index("moods").unwrap();
+    cache.add_index(failing("moods")).unwrap();
+    assert_eq!(lines.all().len(), 3, "{:?}", lines.all());
+    assert_eq!(cache.stats().index_faults, 84 + 40);
+}
+
+#[test]
 fn a_function_that_answers_differently_leaves_nothing_behind() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();
