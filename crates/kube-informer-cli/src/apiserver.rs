@@ -39,6 +39,14 @@ pub(crate) struct Args {
 }
 
 /// How the simulation goes.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # An empty cluster, and a kubeconfig for it
+  kube-informer apiserver --write-kubeconfig config
+
+  # One in which workloads come alive, ten times as fast as usual
+  kube-informer apiserver --simulate --speed 10 --write-kubeconfig config";
+
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Pace {
     /// Simulated workloads run this many times faster

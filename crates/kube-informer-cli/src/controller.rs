@@ -55,6 +55,14 @@ struct Deployments {
 const GOODBYE: Duration = Duration::from_secs(2);
 
 pub(crate) fn workers(text: &str) -> Result<usize, String> {
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # What changes about the Deployments of all namespaces
+  kube-informer controller deployments
+
+  # Those of one namespace, every change, and always on the same port
+  kube-informer controller deployments -n shop --all --listen 127.0.0.1:8080";
+
     match text.parse() {
         Ok(workers @ 1..=1000) => Ok(workers),
         _ => Err("must be a whole number from 1 to 1000".to_owned()),

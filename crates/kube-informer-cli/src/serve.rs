@@ -49,6 +49,14 @@ pub(crate) struct Args {
     cluster: ClusterArgs,
 }
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # Pods and Deployments of all namespaces, on a free port of this machine
+  kube-informer serve pods,deploy
+
+  # For other machines, whose clients must know a token
+  kube-informer serve pods -n shop --listen 0.0.0.0:8080 --token-file token --allow-host feed.example.com";
+
 /// How long clients have to hear that it is over.
 const GOODBYE: Duration = Duration::from_secs(5);
 

@@ -70,8 +70,9 @@ Examples:
   # Until one of the pods runs
   kube-informer wait pods --all --any --for 'jsonpath={.status.phase}=Running'
 
-  # Until a rollout is over
-  kube-informer wait deploy/web --for condition=Progressing --for 'jsonpath={.status.unavailableReplicas}=0'
+  # Until a rollout is over: its state is that of the newest spec, and every new pod is there
+  kube-informer wait deploy/web --for condition=Progressing \\
+    --for 'jsonpath={.status.conditions[?(@.type==\"Progressing\")].reason}=NewReplicaSetAvailable'
 
   # Until they are gone
   kube-informer wait pods -l app=old --for delete --timeout 5m";

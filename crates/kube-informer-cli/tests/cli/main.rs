@@ -46,6 +46,7 @@ mod logging;
 
 // What shells, manuals and kubectl make of it.
 mod completion;
+mod examples;
 mod man;
 mod plugin;
 
