@@ -100,7 +100,8 @@ pub(crate) struct Args {
     /// One of several --for is enough
     #[arg(long)]
     any_condition: bool,
-    /// End at once, with exit code 3, when an object meets this; can be given several times
+    /// End at once, with exit code 3, when an object meets this; where it meets --for in the same look, --for counts; can
+    /// be given several times
     #[arg(long, value_name = "CONDITION", value_parser = |text: &str| text.parse::<Condition>())]
     fail_on: Vec<Condition>,
     /// How long to wait, such as 30s or 1m30s; 0 looks once, and below 0 it is a week
