@@ -74,10 +74,10 @@ fn add(targets: &mut Vec<Target>, resource: Resource, names: &[&str]) -> Result<
     let known = targets.iter().position(|target| target.resource == resource);
     let at = known.unwrap_or(targets.len());
     if known.is_none() {
-        targets.push(Target { resource, names: names.iter().map(|name| (*name).to_owned()).collect() });
+        targets.push(Target { resource, names: Vec::new() });
     }
     let Some(target) = targets.get_mut(at) else { return Ok(()) };
-    if target.names.is_empty() != names.is_empty() {
+    if known.is_some() && target.names.is_empty() != names.is_empty() {
         let why = format!("{} are asked for by name and all of them: leave one out", target.resource);
         return Err(Usage::new(why));
     }
@@ -201,7 +201,7 @@ mod tests {
     fn one_resource_is_one_target_however_it_is_called() {
         let pods = Resource::of::<k8s_openapi::api::core::v1::Pod>();
         let mut targets = Vec::new();
-        add(&mut targets, pods.clone(), &["a"]).unwrap();
+        add(&mut targets, pods.clone(), &["a", "a"]).unwrap();
         add(&mut targets, pods.clone(), &["b", "a"]).unwrap();
         assert_eq!(targets, [Target { resource: pods.clone(), names: vec!["a".to_owned(), "b".to_owned()] }]);
         assert!(add(&mut targets, pods, &[]).is_err());
