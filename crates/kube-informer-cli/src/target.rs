@@ -118,7 +118,10 @@ fn read(words: &[String]) -> Result<Vec<(&str, Vec<&str>)>, Usage> {
             return Err(Usage::new("`all` is several types: names need one"));
         }
         if let Some(wrong) = names.iter().find(|name| !is_name(name)) {
-            return Err(Usage::new(format!("{wrong:?} is no name of an object")));
+            let why = format!(
+                "{wrong:?} is no name of an object: write TYPE/NAME or TYPE NAME, as pod/web; several with spaces between"
+            );
+            return Err(Usage::new(why));
         }
     }
     Ok(targets)
@@ -148,6 +151,9 @@ pub(crate) fn look_up(catalog: &Catalog, kind: &str) -> anyhow::Result<Resource>
                 "the server has no resource {kind:?}{near}{end}{unreadable} `kubectl api-resources` lists all"
             )
         }
+        error @ ResolveError::NotWatchable { .. } => anyhow::anyhow!(
+            "{error}; it lists, and then hears of changes: ask `kubectl get` for what can only be read once"
+        ),
         other => anyhow::anyhow!("{other}"),
     })
 }

@@ -154,15 +154,15 @@ fn the_controller_says_in_one_line_why_it_does_not_start() {
     let path = kubeconfig.path();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    for (args, expected) in [
-        (&["--kubeconfig", "/nowhere/at/all"][..], "/nowhere/at/all"),
-        (&["--kubeconfig", path, "--context", "none"], "none"),
-        (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], "token"),
-        (&["--kubeconfig", path, "--listen", &address], &taken_address(&address)),
-        (&["--kubeconfig", path, "--token-file", "/nowhere/at/all"], "/nowhere/at/all"),
+    for (args, code, expected) in [
+        (&["--kubeconfig", "/nowhere/at/all"][..], 1, "/nowhere/at/all"),
+        (&["--kubeconfig", path, "--context", "none"], 1, "none"),
+        (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
+        (&["--kubeconfig", path, "--listen", &address], 1, &taken_address(&address)),
+        (&["--kubeconfig", path, "--token-file", "/nowhere/at/all"], 1, "/nowhere/at/all"),
     ] {
         let output = run(&[&["controller", "deployments"], args].concat());
-        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert_eq!(output.status.code(), Some(code), "{args:?}");
         let said = text(&output.stderr);
         assert!(said.starts_with("error: ") && said.contains(expected), "{args:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
