@@ -52,7 +52,8 @@ What is waited for (--for, --fail-on):
 Conditions that were found out about an older generation of an object do not count. Several --for are met one after the \
 other, create first.
 
-A lost connection is made again, and stderr tells of it. When the time is up, stderr says what was last seen of each object.
+A lost connection is made again, and stderr tells of it. When the time is up, and at Ctrl-C, stderr says what was last seen of \
+each object.
 
 Exit codes: 0 met, 1 not met in time or an error, 2 wrong arguments, 3 --fail-on met, 130 Ctrl-C.";
 
@@ -128,10 +129,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let mut interrupt = Interrupt::install()?;
     let output = Output::start()?;
     let lines = output.lines();
-    let waited = tokio::select! {
-        waited = wait(args, begin, &lines) => waited,
-        () = interrupt.wait() => Ok(End { ended: Ended::Interrupted, words: String::new() }),
-    };
+    let waited = wait(args, begin, &lines, &mut interrupt).await;
     drop(lines);
     let (ended, words) = match waited {
         Ok(End { ended, words }) => (Ok(ended), words),
@@ -149,7 +147,7 @@ struct End {
     words: String,
 }
 
-async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> {
+async fn wait(args: Args, begin: Instant, lines: &Lines, interrupt: &mut Interrupt) -> anyhow::Result<End> {
     let Args { target, conditions, any, any_condition, fail_on, timeout, all, select, cluster } = args;
     let selects = select.selects();
     let connect = async {
@@ -159,7 +157,11 @@ async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> 
     };
     // A server that does not answer has its own patience, and the time that there is.
     let limit = if timeout.is_zero() { TIMEOUT } else { timeout };
-    let Ok(connected) = tokio::time::timeout_at(begin + limit, connect).await else {
+    let connected = tokio::select! {
+        connected = tokio::time::timeout_at(begin + limit, connect) => connected,
+        () = interrupt.wait() => return Ok(End { ended: Ended::Interrupted, words: String::new() }),
+    };
+    let Ok(connected) = connected else {
         anyhow::bail!("timed out after {limit:?}: the server has not said what it serves");
     };
     let (cluster, targets) = connected?;
@@ -184,7 +186,14 @@ async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> 
         lines,
     };
     wait.begin()?;
-    wait.run(begin, timeout).await
+    let ended = tokio::select! {
+        ended = wait.run(begin, timeout) => Some(ended),
+        () = interrupt.wait() => None,
+    };
+    match ended {
+        Some(ended) => ended,
+        None => Ok(wait.interrupted()),
+    }
 }
 
 struct Wait<'l> {
