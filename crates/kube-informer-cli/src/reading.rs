@@ -209,7 +209,7 @@ fn too_late(informer: &Informer, waited: Duration) -> anyhow::Error {
 
 /// What went wrong, and what to do.
 pub(crate) fn reason(why: &Why) -> String {
-    format!("{}; {}", why.message, why.cause.advice())
+    why.explained()
 }
 
 /// Whether nothing comes of asking again.

@@ -92,5 +92,5 @@ impl Wait<'_> {
 
 /// What went wrong, and what to do.
 pub(super) fn trouble(why: &Why) -> String {
-    format!("{}: {}; {}", why.request, why.message, why.cause.advice())
+    format!("{}: {}", why.request, why.explained())
 }
