@@ -3,6 +3,7 @@
 //! The first Ctrl-C or SIGTERM lets open requests end, for some seconds; the second does not wait for them. Both end it
 //! with 130.
 
+use std::error::Error as _;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,14 +11,14 @@ use std::path::PathBuf;
 use anyhow::Context;
 use kube_informer_apiserver::{Builder, Server, ServerError, Simulation};
 
-use crate::door::ELSEWHERE;
+use crate::door::{ELSEWHERE, address};
 use crate::interrupt::{Ended, Interrupt};
 
 /// Run the embedded API server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Write a kubeconfig for it
     #[arg(long, value_name = "FILE")]
@@ -38,6 +39,14 @@ pub(crate) struct Args {
     watch_window: usize,
 }
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # An empty cluster, and a kubeconfig for it
+  kube-informer apiserver --write-kubeconfig config
+
+  # One in which workloads come alive, ten times as fast as usual
+  kube-informer apiserver --simulate --speed 10 --write-kubeconfig config";
+
 /// How the simulation goes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Pace {
@@ -45,7 +54,7 @@ pub(crate) struct Pace {
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub(crate) speed: f64,
     /// The same seed gives the same names and the same course of events
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(crate) seed: u64,
 }
 
@@ -70,6 +79,10 @@ fn window(text: &str) -> Result<usize, String> {
         Ok(changes) if changes > 0 => Ok(changes),
         _ => Err("must be a whole number above 0".to_owned()),
     }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "must be a whole number from 0 on, such as 7".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -98,7 +111,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let server = started.context("the embedded API server did not start")?;
     let next = match &args.write_kubeconfig {
         Some(path) => {
-            server.write_kubeconfig(path)?;
+            server.write_kubeconfig(path).map_err(|error| {
+                let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
+                anyhow::anyhow!(
+                    "{error}{why}; give --write-kubeconfig a file in a folder that is there and yours"
+                )
+            })?;
             format!("try: kubectl --kubeconfig {} get namespaces", path.display())
         }
         None if args.token.is_none() && !args.tls => {

@@ -2,6 +2,9 @@
 //!
 //! What they find is printed, and told to everyone who is connected over WebSocket. The first Ctrl-C or SIGTERM lets them
 //! tell what they have read; the second ends them at once.
+//!
+//! A cluster that is away is waited for, and it is said that it is. Who may not read is told so, with exit code 1, when that
+//! turns out before everything was read once.
 
 use std::time::Duration;
 
@@ -15,6 +18,7 @@ use crate::cluster::ClusterArgs;
 use crate::door::Door;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::Output;
+use crate::reading::{held_up, not_allowed};
 use crate::scope::ScopeArgs;
 use crate::style::{Style, Tone, When};
 use crate::vitals;
@@ -50,6 +54,14 @@ struct Deployments {
     #[command(flatten)]
     cluster: ClusterArgs,
 }
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # What changes about the Deployments of all namespaces
+  kube-informer controller deployments
+
+  # Those of one namespace, every change, and always on the same port
+  kube-informer controller deployments -n shop --all --listen 127.0.0.1:8080";
 
 /// How long clients have to hear that it is over.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -105,7 +117,10 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let mut stop = Some(stop);
     // That nothing is said shall mean that nothing changes.
     let mut synced = std::pin::pin!(informer.synced(Duration::MAX));
-    let mut is_quiet = true;
+    let mut not_allowed = std::pin::pin!(not_allowed(&informer));
+    let mut held_up = std::pin::pin!(held_up(&informer));
+    let (mut is_quiet, mut is_held_up) = (true, false);
+    let mut refused = None;
     loop {
         tokio::select! {
             synced = &mut synced, if is_quiet => {
@@ -114,6 +129,15 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
                     let count = informer.list().count();
                     output.lines().offer(format!("Deployments that are there: {count}; what changes follows\n"));
                 }
+            }
+            // Later, rights that were taken away may be given back.
+            why = &mut not_allowed, if is_quiet => {
+                (is_quiet, refused) = (false, Some(why));
+                stop.take();
+            }
+            why = &mut held_up, if is_quiet && !is_held_up => {
+                is_held_up = true;
+                output.lines().offer(format!("waiting until Deployments can be read: {why}\n"));
             }
             ended = &mut run => {
                 tracing::info!(?ended, "the controller has ended");
@@ -144,7 +168,7 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
         },
         () = interrupt.wait() => {}
     }
-    Ok(Ended::Interrupted)
+    refused.map_or(Ok(Ended::Interrupted), Err)
 }
 
 /// `07:31:05Z ~ Deployment shop/web replicas 3→5 (kubectl)`.

@@ -36,6 +36,14 @@ pub(crate) struct Args {
     pace: Pace,
 }
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # Until Ctrl-C
+  kube-informer demo
+
+  # Half a minute of it, in a hurry
+  kube-informer demo --duration 30s --speed 5";
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let mut interrupt = Interrupt::install()?;
     let begun = Instant::now();

@@ -7,6 +7,8 @@ use kube_informer_feed::hub::Hub;
 use kube_informer_feed::server::{Server, ServerError};
 use prometheus_client::registry::Registry;
 
+use crate::usage::Usage;
+
 /// What to do where an address cannot be listened on.
 pub(crate) const ELSEWHERE: &str = "give --listen another address, or 127.0.0.1:0 for a free port";
 
@@ -15,7 +17,7 @@ pub(crate) const ELSEWHERE: &str = "give --listen another address, or 127.0.0.1:
 #[command(next_help_heading = "WebSocket clients")]
 pub(crate) struct Door {
     /// Address for WebSocket clients; port 0 takes a free one. Other addresses than loopback ones need a token
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Clients must know the token in this file
     #[arg(long, value_name = "FILE")]
@@ -47,6 +49,11 @@ impl Door {
         }
         server.start().await.map_err(|error| match error {
             ServerError::Listen { .. } => anyhow::anyhow!("{error}; {ELSEWHERE}"),
+            ServerError::TokenWanted { address } => Usage::new(format!(
+                "{address} can be reached by others: give --token-file FILE, with what they must know, or --listen a \
+                 loopback address such as 127.0.0.1:8080"
+            ))
+            .into(),
             error => error.into(),
         })
     }
@@ -63,6 +70,14 @@ impl Door {
         };
         format!("{ip} is every address of this machine: connect to one of them{names}\n")
     }
+}
+
+/// An address to listen on.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "is no address: give IP and port, as 127.0.0.1:8080, or 0.0.0.0:8080 for every address of this machine"
+            .to_owned()
+    })
 }
 
 fn host(text: &str) -> Result<String, String> {

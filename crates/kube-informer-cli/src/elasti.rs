@@ -69,6 +69,14 @@ pub(crate) struct Args {
     linger: Duration,
 }
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # For all namespaces; the resolver is in the namespace elasti
+  kube-informer elasti --operator-namespace elasti
+
+  # One of several, for two namespaces
+  kube-informer elasti --leader-elect --watch-namespace shop,web";
+
 /// An address, or nowhere.
 #[derive(Debug, Clone)]
 struct Where(Option<Address>);

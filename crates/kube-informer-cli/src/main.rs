@@ -82,14 +82,19 @@ enum Command {
     #[command(long_about = wait::ABOUT, after_long_help = wait::EXAMPLES)]
     Wait(wait::Args),
     /// Run the embedded API server: a Kubernetes API in this process, nothing to install
+    #[command(after_long_help = apiserver::EXAMPLES)]
     Apiserver(apiserver::Args),
     /// See what it does: a simulated cluster, a controller, an operator and a feed in this process, and what changes
+    #[command(after_long_help = demo::EXAMPLES)]
     Demo(demo::Args),
     /// Run a controller: what changes is printed, and told over WebSocket
+    #[command(after_long_help = controller::EXAMPLES)]
     Controller(controller::Args),
     /// Tell WebSocket clients what changes: any resources, with probes and metrics
+    #[command(after_long_help = serve::EXAMPLES)]
     Serve(serve::Args),
     /// Run the ElastiService operator: services sleep at zero replicas, and wake when they are asked for
+    #[command(after_long_help = elasti::EXAMPLES)]
     Elasti(elasti::Args),
     /// Print what a shell, or kubectl, needs to complete command lines
     #[command(after_long_help = completion::EXAMPLES)]
@@ -256,6 +261,45 @@ mod tests {
         ] {
             let words = ["kube-informer"].into_iter().chain(line.split(' '));
             assert_eq!(Args::try_parse_from(words).unwrap().command.chattiness(), steps, "{line}");
+        }
+    }
+
+    /// The words of a command line, as a shell reads it.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        for c in line.chars() {
+            match c {
+                c if quote == Some(c) => quote = None,
+                '\'' | '"' if quote.is_none() => quote = Some(c),
+                ' ' if quote.is_none() => words.push(std::mem::take(&mut word)),
+                c => word.push(c),
+            }
+        }
+        words.push(word);
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_command_has_examples_and_they_are_taken() {
+        for command in Args::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            let (_, examples) = help.split_once("Examples:\n").unwrap_or_else(|| panic!("{name} has none"));
+            let examples = examples.replace("\\\n", "");
+            let lines = examples.lines().map(str::trim).filter(|line| line.starts_with("kube-informer "));
+            let mut count = 0;
+            for line in lines {
+                // Not what follows in a pipe or goes to a file, and not what is said beside it.
+                let ours =
+                    line.split(" | ").next().unwrap_or_default().split(" > ").next().unwrap_or_default();
+                let ours = ours.split("    ").next().unwrap_or_default();
+                if let Err(error) = Args::try_parse_from(words(ours)) {
+                    panic!("{line}: {error}");
+                }
+                count += 1;
+            }
+            assert!(count > 0, "{name}: {help}");
         }
     }
 

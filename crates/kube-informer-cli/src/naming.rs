@@ -67,6 +67,20 @@ impl Called {
     }
 }
 
+/// What to type to call this program again: its name, where the `PATH` leads to a program of that name, or its file.
+pub(crate) fn to_type() -> String {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    match std::env::current_exe() {
+        Ok(file) if !is_on(&paths) => file.display().to_string(),
+        _ => BINARY.to_owned(),
+    }
+}
+
+/// Whether there is a program of its name in one of the folders.
+fn is_on(paths: &OsStr) -> bool {
+    std::env::split_paths(paths).any(|folder| folder.join(BINARY).is_file())
+}
+
 /// The commands, named as they were called, with a help that lists them by what they are for.
 pub(crate) fn commands(root: Command, called: Called) -> Command {
     let list = list(&root);

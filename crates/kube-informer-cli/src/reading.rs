@@ -9,6 +9,7 @@ pub(crate) mod served;
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
 use kube_informer::encoding::ManagedFields;
 use kube_informer::informer::{Cause, Health, Informer, Scope, State, Why};
 use kube_informer::object::Object;
@@ -208,7 +209,7 @@ fn too_late(informer: &Informer, waited: Duration) -> anyhow::Error {
 
 /// What went wrong, and what to do.
 pub(crate) fn reason(why: &Why) -> String {
-    format!("{}; {}", why.message, why.cause.advice())
+    why.explained()
 }
 
 /// Whether nothing comes of asking again.
@@ -224,6 +225,32 @@ fn fail_if_hopeless(informer: &Informer, health: &Health) -> anyhow::Result<()> 
         }
     }
     Ok(())
+}
+
+/// Waits until an informer is not allowed to read: why, and what to do.
+pub(crate) async fn not_allowed<T>(informer: &Informer<T>) -> anyhow::Error {
+    let mut health = std::pin::pin!(informer.health_changes());
+    while let Some(now) = health.next().await {
+        if let State::Stale { why, .. } = now.state
+            && matches!(why.cause, Cause::Unauthorized | Cause::Forbidden)
+        {
+            return anyhow::anyhow!("{} cannot be read: {}", informer.resource(), reason(&why));
+        }
+    }
+    std::future::pending().await
+}
+
+/// Waits until an informer cannot read for another reason, which may pass: which one it is.
+pub(crate) async fn held_up<T>(informer: &Informer<T>) -> String {
+    let mut health = std::pin::pin!(informer.health_changes());
+    while let Some(now) = health.next().await {
+        if let State::Stale { why, .. } = now.state
+            && !matches!(why.cause, Cause::Unauthorized | Cause::Forbidden | Cause::Relisting)
+        {
+            return reason(&why);
+        }
+    }
+    std::future::pending().await
 }
 
 /// Whether waiting does not help: what is wrong at the beginning ends a command then.

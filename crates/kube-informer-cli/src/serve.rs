@@ -11,9 +11,8 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use futures_util::StreamExt as _;
 use kube_informer::factory::{Factory, LONGEST_GATHER};
-use kube_informer::informer::{Cause, Informer, Scope, State, Why};
+use kube_informer::informer::{Informer, Scope};
 use kube_informer_feed::hub::Hub;
 use kube_informer_feed::server::Server;
 use prometheus_client::registry::Registry;
@@ -23,6 +22,7 @@ use crate::cluster::{ClusterArgs, SelectArgs};
 use crate::door::Door;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::Output;
+use crate::reading::not_allowed;
 use crate::scope::ScopeArgs;
 use crate::target::look_up;
 use crate::time::duration;
@@ -48,6 +48,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
 }
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # Pods and Deployments of all namespaces, on a free port of this machine
+  kube-informer serve pods,deploy
+
+  # For other machines, whose clients must know a token
+  kube-informer serve pods -n shop --listen 0.0.0.0:8080 --token-file token --allow-host feed.example.com";
 
 /// How long clients have to hear that it is over.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -202,24 +210,8 @@ async fn read(informer: Informer) -> anyhow::Result<usize> {
             synced?;
             Ok(informer.list().count())
         }
-        why = forbidden(&informer) => {
-            let (resource, message, todo) = (informer.resource(), why.message, why.cause.advice());
-            Err(anyhow::anyhow!("{resource} cannot be read: {message}; {todo}"))
-        }
+        why = not_allowed(&informer) => Err(why),
     }
-}
-
-/// Waits until an informer is not allowed to read.
-async fn forbidden(informer: &Informer) -> Why {
-    let mut health = std::pin::pin!(informer.health_changes());
-    while let Some(now) = health.next().await {
-        if let State::Stale { why, .. } = now.state
-            && why.cause == Cause::Forbidden
-        {
-            return why;
-        }
-    }
-    std::future::pending().await
 }
 
 #[cfg(test)]

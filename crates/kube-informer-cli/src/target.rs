@@ -74,10 +74,10 @@ fn add(targets: &mut Vec<Target>, resource: Resource, names: &[&str]) -> Result<
     let known = targets.iter().position(|target| target.resource == resource);
     let at = known.unwrap_or(targets.len());
     if known.is_none() {
-        targets.push(Target { resource, names: names.iter().map(|name| (*name).to_owned()).collect() });
+        targets.push(Target { resource, names: Vec::new() });
     }
     let Some(target) = targets.get_mut(at) else { return Ok(()) };
-    if target.names.is_empty() != names.is_empty() {
+    if known.is_some() && target.names.is_empty() != names.is_empty() {
         let why = format!("{} are asked for by name and all of them: leave one out", target.resource);
         return Err(Usage::new(why));
     }
@@ -118,7 +118,10 @@ fn read(words: &[String]) -> Result<Vec<(&str, Vec<&str>)>, Usage> {
             return Err(Usage::new("`all` is several types: names need one"));
         }
         if let Some(wrong) = names.iter().find(|name| !is_name(name)) {
-            return Err(Usage::new(format!("{wrong:?} is no name of an object")));
+            let why = format!(
+                "{wrong:?} is no name of an object: write TYPE/NAME or TYPE NAME, as pod/web; several with spaces between"
+            );
+            return Err(Usage::new(why));
         }
     }
     Ok(targets)
@@ -148,6 +151,9 @@ pub(crate) fn look_up(catalog: &Catalog, kind: &str) -> anyhow::Result<Resource>
                 "the server has no resource {kind:?}{near}{end}{unreadable} `kubectl api-resources` lists all"
             )
         }
+        error @ ResolveError::NotWatchable { .. } => anyhow::anyhow!(
+            "{error}; it lists, and then hears of changes: ask `kubectl get` for what can only be read once"
+        ),
         other => anyhow::anyhow!("{other}"),
     })
 }
@@ -201,7 +207,7 @@ mod tests {
     fn one_resource_is_one_target_however_it_is_called() {
         let pods = Resource::of::<k8s_openapi::api::core::v1::Pod>();
         let mut targets = Vec::new();
-        add(&mut targets, pods.clone(), &["a"]).unwrap();
+        add(&mut targets, pods.clone(), &["a", "a"]).unwrap();
         add(&mut targets, pods.clone(), &["b", "a"]).unwrap();
         assert_eq!(targets, [Target { resource: pods.clone(), names: vec!["a".to_owned(), "b".to_owned()] }]);
         assert!(add(&mut targets, pods, &[]).is_err());

@@ -45,8 +45,24 @@ pub(crate) fn explain(error: &clap::Error, commands: &Command, words: &[OsString
             _ => {}
         }
     }
+    parts.extend(instead(words).map(str::to_owned));
     parts.push(format!("`{} --help` says more", named(commands, words)));
     Some(parts.join("; "))
+}
+
+/// What to do instead of what only kubectl's `get` has.
+fn instead(words: &[OsString]) -> Option<&'static str> {
+    let words = || words.iter().skip(1).filter_map(|word| word.to_str());
+    let command = words().find(|word| !word.starts_with('-'));
+    let word = words().find_map(|word| match word.split('=').next().unwrap_or_default() {
+        "-w" | "--watch" if command == Some("get") => Some("to see what changes, use `watch`"),
+        "--show-labels" => {
+            Some("labels can be shown with -o custom-columns=NAME:.metadata.name,LABELS:.metadata.labels")
+        }
+        "--sort-by" => Some("for another order, pipe it through sort"),
+        _ => None,
+    });
+    word.filter(|_| matches!(command, Some("get" | "watch" | "wait")))
 }
 
 /// The command that words name, as it is typed.

@@ -52,7 +52,8 @@ What is waited for (--for, --fail-on):
 Conditions that were found out about an older generation of an object do not count. Several --for are met one after the \
 other, create first.
 
-A lost connection is made again, and stderr tells of it. When the time is up, stderr says what was last seen of each object.
+A lost connection is made again, and stderr tells of it. When the time is up, and at Ctrl-C, stderr says what was last seen of \
+each object.
 
 Exit codes: 0 met, 1 not met in time or an error, 2 wrong arguments, 3 --fail-on met, 130 Ctrl-C.";
 
@@ -70,8 +71,9 @@ Examples:
   # Until one of the pods runs
   kube-informer wait pods --all --any --for 'jsonpath={.status.phase}=Running'
 
-  # Until a rollout is over
-  kube-informer wait deploy/web --for condition=Progressing --for 'jsonpath={.status.unavailableReplicas}=0'
+  # Until a rollout is over: its state is that of the newest spec, and every new pod is there
+  kube-informer wait deploy/web --for condition=Progressing \\
+    --for 'jsonpath={.status.conditions[?(@.type==\"Progressing\")].reason}=NewReplicaSetAvailable'
 
   # Until they are gone
   kube-informer wait pods -l app=old --for delete --timeout 5m";
@@ -99,7 +101,8 @@ pub(crate) struct Args {
     /// One of several --for is enough
     #[arg(long)]
     any_condition: bool,
-    /// End at once, with exit code 3, when an object meets this; can be given several times
+    /// End at once, with exit code 3, when an object meets this; where it meets --for in the same look, --for counts; can
+    /// be given several times
     #[arg(long, value_name = "CONDITION", value_parser = |text: &str| text.parse::<Condition>())]
     fail_on: Vec<Condition>,
     /// How long to wait, such as 30s or 1m30s; 0 looks once, and below 0 it is a week
@@ -126,10 +129,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let mut interrupt = Interrupt::install()?;
     let output = Output::start()?;
     let lines = output.lines();
-    let waited = tokio::select! {
-        waited = wait(args, begin, &lines) => waited,
-        () = interrupt.wait() => Ok(End { ended: Ended::Interrupted, words: String::new() }),
-    };
+    let waited = wait(args, begin, &lines, &mut interrupt).await;
     drop(lines);
     let (ended, words) = match waited {
         Ok(End { ended, words }) => (Ok(ended), words),
@@ -147,7 +147,7 @@ struct End {
     words: String,
 }
 
-async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> {
+async fn wait(args: Args, begin: Instant, lines: &Lines, interrupt: &mut Interrupt) -> anyhow::Result<End> {
     let Args { target, conditions, any, any_condition, fail_on, timeout, all, select, cluster } = args;
     let selects = select.selects();
     let connect = async {
@@ -157,7 +157,11 @@ async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> 
     };
     // A server that does not answer has its own patience, and the time that there is.
     let limit = if timeout.is_zero() { TIMEOUT } else { timeout };
-    let Ok(connected) = tokio::time::timeout_at(begin + limit, connect).await else {
+    let connected = tokio::select! {
+        connected = tokio::time::timeout_at(begin + limit, connect) => connected,
+        () = interrupt.wait() => return Ok(End { ended: Ended::Interrupted, words: String::new() }),
+    };
+    let Ok(connected) = connected else {
         anyhow::bail!("timed out after {limit:?}: the server has not said what it serves");
     };
     let (cluster, targets) = connected?;
@@ -182,7 +186,14 @@ async fn wait(args: Args, begin: Instant, lines: &Lines) -> anyhow::Result<End> 
         lines,
     };
     wait.begin()?;
-    wait.run(begin, timeout).await
+    let ended = tokio::select! {
+        ended = wait.run(begin, timeout) => Some(ended),
+        () = interrupt.wait() => None,
+    };
+    match ended {
+        Some(ended) => ended,
+        None => Ok(wait.interrupted()),
+    }
 }
 
 struct Wait<'l> {

@@ -27,6 +27,7 @@ use super::resolver::{Before, Resolver};
 use super::stage::Stage;
 use crate::apiserver::Pace;
 use crate::cluster::AGENT;
+use crate::naming;
 use crate::output::Lines;
 use crate::style::Style;
 use crate::vitals;
@@ -122,11 +123,12 @@ impl House {
              on its informers: a controller of Deployments, the ElastiService operator, and a feed over WebSocket\n\n\
              try, in another terminal:\n  \
              kubectl --kubeconfig {file} get pods -A\n  \
-             kube-informer watch deployments -A -o diff --kubeconfig {file}\n  \
+             {} watch deployments -A -o diff --kubeconfig {file}\n  \
              websocat {}\n  \
              curl http://{}/   (wakes {NAMESPACE}/{SERVICE}, when it sleeps)\n\n\
              what the informers see:  = is there  + came  ~ changed, old→new  - went  ▸ what the demo plays\n",
             self.server.url(),
+            naming::to_type(),
             self.feed.url(),
             self.resolver.address(),
         )
@@ -163,6 +165,8 @@ impl House {
             service: SERVICE,
             operator: operator.wake_address(),
             stage: stage.clone(),
+            deployments: deployments.clone(),
+            elastis: elastis.clone(),
         };
         let told = stage.clone();
         work.spawn(async move {

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube_informer::informer::Informer;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -40,6 +42,30 @@ pub(super) struct Before {
     pub(super) service: &'static str,
     pub(super) operator: SocketAddr,
     pub(super) stage: Stage,
+    /// Who knows how the service is.
+    pub(super) deployments: Informer<Deployment>,
+    pub(super) elastis: Option<Informer>,
+}
+
+/// How the service is, for somebody who asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Service {
+    /// Nobody looks after it yet.
+    Unknown,
+    Awake,
+    /// It sleeps, or is about to.
+    Asleep,
+}
+
+impl Service {
+    /// By the mode of its ElastiService, and how many pods it is to have.
+    fn of(mode: Option<&str>, replicas: i64) -> Self {
+        match mode {
+            None => Self::Unknown,
+            Some("serve") if replicas > 0 => Self::Awake,
+            Some(_) => Self::Asleep,
+        }
+    }
 }
 
 impl Resolver {
@@ -87,14 +113,13 @@ impl Before {
                 return Ok(());
             }
         }
-        let Self { namespace, service, operator, stage } = self;
-        stage.narrate(&format!(
-            "a request for {namespace}/{service} is at the resolver, which asks the operator to wake it"
-        ));
-        let body = json!({ "count": 1, "svc": service, "namespace": namespace }).to_string();
-        let (status, words) = match call(*operator, "POST", "/informer/incoming-request", &body).await {
-            Ok((status, body)) => (status, message(&body)),
-            Err(error) => (503, format!("the operator does not answer: {error}")),
+        let Self { namespace, service, .. } = self;
+        let (status, words) = match self.service() {
+            Service::Unknown => {
+                (503, format!("{namespace}/{service} is not there yet: try again in some seconds"))
+            }
+            Service::Awake => (200, format!("{namespace}/{service} is awake already")),
+            Service::Asleep => self.wake().await,
         };
         let reason = if status == 200 { "OK" } else { "Service Unavailable" };
         let length = words.len() + 1;
@@ -104,6 +129,30 @@ impl Before {
         );
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await
+    }
+}
+
+impl Before {
+    fn service(&self) -> Service {
+        let Self { namespace, service, deployments, elastis, .. } = self;
+        let elasti = elastis.as_ref().and_then(|elastis| elastis.get(namespace, service));
+        let mode = elasti.and_then(|elasti| elasti.pointer::<String>("/status/mode").ok().flatten());
+        let replicas = deployments.get(namespace, service);
+        let replicas = replicas.and_then(|object| object.pointer::<i64>("/spec/replicas").ok().flatten());
+        Service::of(mode.as_deref(), replicas.unwrap_or(0))
+    }
+
+    /// Has the operator wake it: what to answer.
+    async fn wake(&self) -> (u16, String) {
+        let Self { namespace, service, operator, stage, .. } = self;
+        stage.narrate(&format!(
+            "a request for {namespace}/{service} is at the resolver, which asks the operator to wake it"
+        ));
+        let body = json!({ "count": 1, "svc": service, "namespace": namespace }).to_string();
+        match call(*operator, "POST", "/informer/incoming-request", &body).await {
+            Ok((status, body)) => (status, message(&body)),
+            Err(error) => (503, format!("the operator does not answer: {error}")),
+        }
     }
 }
 
@@ -148,6 +197,20 @@ fn read(answer: &str) -> Option<(u16, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_who_sleeps_is_woken() {
+        for (mode, replicas, expected) in [
+            (None, 1, Service::Unknown),
+            (Some("serve"), 1, Service::Awake),
+            // Somebody scales it to zero, and the operator is about to see it.
+            (Some("serve"), 0, Service::Asleep),
+            (Some("proxy"), 0, Service::Asleep),
+            (Some("proxy"), 1, Service::Asleep),
+        ] {
+            assert_eq!(Service::of(mode, replicas), expected, "{mode:?} {replicas}");
+        }
+    }
 
     #[test]
     fn an_answer_is_its_status_and_its_body() {

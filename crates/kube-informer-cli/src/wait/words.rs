@@ -1,4 +1,5 @@
-//! What is said about objects: what they are called, what is wrong, and what was seen of them when the time is up.
+//! What is said about objects: what they are called, what is wrong, and what was seen of them when the time is up, or nobody
+//! wants to wait any longer.
 
 use std::time::Duration;
 
@@ -15,12 +16,23 @@ const TOLD: usize = 20;
 impl Wait<'_> {
     /// The time is up.
     pub(super) fn late(&self, limit: Duration) -> End {
-        let rules = self.tracker.rules();
-        let (count, open) = self.tracker.report();
         let begin = match limit.is_zero() {
             true => "not met".to_owned(),
             false => format!("timed out after {limit:?}"),
         };
+        End { ended: Ended::Late, words: self.report(&begin) }
+    }
+
+    /// Somebody does not want to wait any longer. Before everything was seen, there is nothing to say.
+    pub(super) fn interrupted(&self) -> End {
+        let words = if self.is_complete() { self.report("interrupted") } else { String::new() };
+        End { ended: Ended::Interrupted, words }
+    }
+
+    /// What was waited for, and what was last seen of each object.
+    fn report(&self, begin: &str) -> String {
+        let rules = self.tracker.rules();
+        let (count, open) = self.tracker.report();
         let mut words = match (count, open.len()) {
             _ if !self.is_complete() => {
                 format!("error: {begin} waiting for {rules}: what there is could not be read\n")
@@ -47,7 +59,7 @@ impl Wait<'_> {
         if let Some(cause) = self.troubles.values().next() {
             words.push_str(&format!("  what was seen may be old; {}\n", cause.advice()));
         }
-        End { ended: Ended::Late, words }
+        words
     }
 
     /// `pod/web`, `deployment.apps/web`: as kubectl calls it.
@@ -80,5 +92,5 @@ impl Wait<'_> {
 
 /// What went wrong, and what to do.
 pub(super) fn trouble(why: &Why) -> String {
-    format!("{}: {}; {}", why.request, why.message, why.cause.advice())
+    format!("{}: {}", why.request, why.explained())
 }

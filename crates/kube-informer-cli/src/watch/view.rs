@@ -9,6 +9,9 @@
 //! | jsonpath | what the template makes of each object, after two spaces, and a line's end | the same after `+ `, `~ ` or `- `; with `--output-watch-events`, the template is given `{"type":…,"object":{…}}`, and there are no marks |
 //! | diff | nothing | a line that says what it means, then each value that is another, old → new |
 //!
+//! Rows of a table stand under the header of their kind: where several kinds are shown, it is printed again, after an empty
+//! line, whenever the row before was of another one.
+//!
 //! What else there is to know is in json and yaml, too: `SYNCED` after what there is, `GAP` where changes were left out,
 //! `STALE` and `LIVE`. Objects that are gone have their last known state.
 //!
@@ -49,6 +52,8 @@ pub(super) struct View {
     style: Style,
     /// One for each reading, in their order.
     sections: Vec<Section>,
+    /// Under whose header rows stand.
+    under: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -59,8 +64,6 @@ struct Section {
     prefix: String,
     /// In tables.
     table: Option<Table>,
-    /// Whether its header was printed.
-    has_header: bool,
 }
 
 /// What is printed, piece by piece.
@@ -126,7 +129,7 @@ const LONGEST_VALUE: usize = 200;
 
 impl View {
     pub(super) fn new(format: Format, marks: Marks, headers: bool, style: Style) -> Self {
-        Self { format, marks, headers, style, sections: Vec::new() }
+        Self { format, marks, headers, style, sections: Vec::new(), under: None }
     }
 
     /// Objects of the next reading are rows of a table.
@@ -139,13 +142,13 @@ impl View {
             table.fit(&[Mark::Modified.word().to_owned()]);
         }
         let (resource, prefix) = (String::new(), String::new());
-        self.sections.push(Section { resource, prefix, table: Some(table), has_header: false });
+        self.sections.push(Section { resource, prefix, table: Some(table) });
     }
 
     /// Objects of the next reading are something else.
     pub(super) fn add(&mut self, resource: &Resource) {
         let (resource, prefix) = (resource.to_string(), format!("{}/", show::kind(resource)));
-        self.sections.push(Section { resource, prefix, table: None, has_header: false });
+        self.sections.push(Section { resource, prefix, table: None });
     }
 
     /// What there is, piece by piece: nobody has to hold it all.
@@ -275,13 +278,13 @@ impl View {
         }
     }
 
-    /// A row, with the header before the first one.
+    /// A row, with the header before it where it does not stand under it already.
     fn row(&mut self, at: usize, mark: Mark, row: &[String]) -> String {
-        let is_first = !self.sections.iter().any(|section| section.has_header);
+        let (is_first, is_under) = (self.under.is_none(), self.under == Some(at));
         let Some(section) = self.sections.get_mut(at) else { return String::new() };
         let Some(table) = &mut section.table else { return String::new() };
         let mut text = String::new();
-        if self.headers && !section.has_header {
+        if self.headers && !is_under {
             let header = table.header();
             table.fit(row);
             table.fit(&header);
@@ -289,7 +292,7 @@ impl View {
             text.push_str(if self.marks == Marks::Signs { "  " } else { "" });
             text.push_str(&self.style.paint(Tone::None, &table.line(&header)));
         }
-        section.has_header = true;
+        self.under = Some(at);
         let line = table.line(row);
         let line = line.strip_suffix('\n').unwrap_or(&line);
         let sign = if self.marks == Marks::Signs { mark.sign() } else { "" };

@@ -186,7 +186,7 @@ async fn odd_names_are_told_with_the_right_code() -> Result<()> {
         (&["watch", "podz"], 1, &["no resource \"podz\"", "did you mean pods?"]),
         (&["wait", "podz/a", "--for", "create"], 1, &["no resource \"podz\"", "did you mean pods?"]),
         (&["get", "cm.v9"], 1, &["no resource \"cm.v9\""]),
-        (&["get", "tokenreviews"], 1, &["cannot be listed and watched"]),
+        (&["get", "tokenreviews"], 1, &["cannot be listed and watched", "ask `kubectl get`"]),
         (&["get", "cm", "-o", "jsonpath={.items[9].a}"], 1, &["out of bounds"]),
     ] {
         let output = output(place.command_of(args)).await;

@@ -1,6 +1,7 @@
 //! `controller deployments`, as people use it: a cluster, the command, and any WebSocket client.
 
 use kube_informer_apiserver::Server;
+use kube_informer_apiserver::faults::{Answer, Match};
 use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Access;
@@ -9,6 +10,7 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::client::{File, closed, op, taken_address, word};
+use crate::harness::Place;
 use crate::running::{Running, kube_informer, run, text};
 
 async fn created(cluster: &Endpoint, namespace: &str) {
@@ -152,20 +154,46 @@ fn the_controller_says_in_one_line_why_it_does_not_start() {
     let path = kubeconfig.path();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    for (args, expected) in [
-        (&["--kubeconfig", "/nowhere/at/all"][..], "/nowhere/at/all"),
-        (&["--kubeconfig", path, "--context", "none"], "none"),
-        (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], "token"),
-        (&["--kubeconfig", path, "--listen", &address], &taken_address(&address)),
-        (&["--kubeconfig", path, "--token-file", "/nowhere/at/all"], "/nowhere/at/all"),
+    for (args, code, expected) in [
+        (&["--kubeconfig", "/nowhere/at/all"][..], 1, "/nowhere/at/all"),
+        (&["--kubeconfig", path, "--context", "none"], 1, "none"),
+        (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
+        (&["--kubeconfig", path, "--listen", &address], 1, &taken_address(&address)),
+        (&["--kubeconfig", path, "--token-file", "/nowhere/at/all"], 1, "/nowhere/at/all"),
     ] {
         let output = run(&[&["controller", "deployments"], args].concat());
-        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert_eq!(output.status.code(), Some(code), "{args:?}");
         let said = text(&output.stderr);
         assert!(said.starts_with("error: ") && said.contains(expected), "{args:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
         assert_eq!(said.matches("No such file").count().max(1), 1, "it says nothing twice: {said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_read_deployments_is_told_so_with_exit_code_1() {
+    for (answer, expected) in [(Answer::unauthorized(), "log in anew"), (Answer::forbidden(), "auth can-i")] {
+        let place = Place::embedded().await.unwrap();
+        let (proxy, kubeconfig) = place.proxy().await.unwrap();
+        proxy.on(Match::any().path_contains("/deployments")).answer(answer);
+        let args = ["controller", "deployments", "--kubeconfig", &kubeconfig];
+        let output = tokio::task::block_in_place(|| run(&args));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+        assert_eq!(errors.len(), 1, "{said}");
+        assert!(errors[0].contains("deployments.v1.apps cannot be read: "), "{said}");
+        assert!(errors[0].contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_cluster_that_is_away_is_waited_for_and_that_is_said() {
+    let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
+    let mut controller = Running::start(&["controller", "deployments", "--kubeconfig", kubeconfig.path()]);
+    let line = controller.line("waiting until Deployments can be read: ");
+    assert!(line.contains("refused") && line.contains("check that the API server runs"), "{line}");
+    assert_eq!(controller.terminate(), Some(130));
 }
 
 #[test]

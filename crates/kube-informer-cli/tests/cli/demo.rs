@@ -52,6 +52,38 @@ fn the_demo_ends_by_itself_and_says_what_there_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_too_early_is_told_so_and_nothing_is_played() {
+    // So slow that the play has not begun.
+    let (demo, url) = tokio::task::block_in_place(|| {
+        let mut demo = Running::start(&["demo", "--speed", "0.05"]);
+        let line = demo.line("curl http://127.0.0.1:");
+        (demo, word(&line, "http://").trim_end_matches('/').to_owned())
+    });
+    let answer = Endpoint::new(Access::anonymous(url)).unwrap().get("/").await.unwrap();
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.text(), "shop/gallery is not there yet: try again in some seconds\n");
+    demo.signal("-INT");
+    let said = text(&tokio::task::block_in_place(|| demo.output()).stdout);
+    assert!(said.contains("nothing is left behind") && !said.contains("▸ a request"), "{said}");
+}
+
+#[test]
+fn the_demo_names_its_own_file_where_the_path_does_not_lead_to_it() {
+    let named = |path: &std::path::Path| {
+        let mut command = kube_informer(&["demo"]);
+        command.env("PATH", path);
+        let mut demo = Running::of(command);
+        let line = demo.line(" watch deployments -A -o diff");
+        demo.terminate();
+        line.trim().split_once(" watch ").unwrap().0.to_owned()
+    };
+    let file = std::path::Path::new(env!("CARGO_BIN_EXE_kube-informer"));
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(named(folder.path()), file.to_str().unwrap());
+    assert_eq!(named(file.parent().unwrap()), "kube-informer");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_demo_feeds_any_websocket_client() {
     let (mut demo, url) = tokio::task::block_in_place(|| {
         let mut demo = Running::start(&["demo", "--speed", "10"]);

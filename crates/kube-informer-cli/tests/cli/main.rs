@@ -46,6 +46,7 @@ mod logging;
 
 // What shells, manuals and kubectl make of it.
 mod completion;
+mod examples;
 mod man;
 mod plugin;
 
@@ -56,13 +57,19 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
     for (args, expected) in [
         (&["demo", "--duration", "soon"][..], "such as 30s"),
         (&["demo", "--speed", "0"], "above 0"),
-        (&["apiserver", "--listen", "here"], "--listen"),
+        (&["demo", "--seed", "abc"], "such as 7"),
+        (&["get", "pods", "-w"], "use `watch`"),
+        (&["get", "pods", "--watch"], "use `watch`"),
+        (&["get", "pods", "--sort-by", ".metadata.name"], "pipe it through sort"),
+        (&["watch", "pods", "--show-labels"], "custom-columns"),
+        (&["apiserver", "--listen", "here"], "as 127.0.0.1:8080"),
         (&["apiserver", "--token", ""], "must not be empty"),
         (&["apiserver", "--watch-window", "0"], "above 0"),
         (&["demo", "--sped", "2"], "--speed"),
         (&["controller"], "Usage"),
         (&["controller", "pods"], "unrecognized subcommand"),
-        (&["controller", "deployments", "--listen", "here"], "--listen"),
+        (&["controller", "deployments", "--listen", "localhost:0"], "as 127.0.0.1:8080"),
+        (&["serve", "pods", "--listen", ":8080"], "or 0.0.0.0:8080"),
         (&["controller", "deployments", "-n", "A b"], "is no name of a namespace"),
         (&["controller", "deployments", "--workers", "0"], "from 1 to 1000"),
         (&["serve"], "<TYPE>"),

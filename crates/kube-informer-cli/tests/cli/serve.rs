@@ -262,7 +262,7 @@ async fn it_says_in_one_line_why_it_does_not_start() -> Result<()> {
         (&["pods", "--kubeconfig", away.path()], 1, "127.0.0.1:1"),
         (&["deploymets", "--kubeconfig", &there], 1, "did you mean deployments"),
         (&["pods", "--kubeconfig", &there, "--listen", &address], 1, &taken_address(&address)),
-        (&["pods", "--kubeconfig", &there, "--listen", "0.0.0.0:0"], 1, "give a token"),
+        (&["pods", "--kubeconfig", &there, "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
         (&["pods", "--kubeconfig", &there, "--token-file", "/nowhere/at/all"], 1, "/nowhere/at/all"),
         (&["nodes", "--kubeconfig", &there, "-n", "shop"], 2, "nodes are in no namespace"),
         (&["pods", "--kubeconfig", &there, "--gather", "20"], 2, "too long: at most 50ms"),

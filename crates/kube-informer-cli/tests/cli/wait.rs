@@ -433,6 +433,10 @@ async fn ctrl_c_ends_it_with_130() {
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let said = waiting.ended().await;
     assert_eq!((said.code, &*said.out), (Some(130), ""), "{said:?}");
+    // What there was to see, too.
+    let last =
+        "error: interrupted waiting for create: 1 of 1 objects have not met it\n  pod/web: is not there\n";
+    assert!(said.err.ends_with(last), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -136,7 +136,7 @@ fn describe(state: &State) -> (StatusState, Option<String>) {
         State::Starting | State::Syncing => (StatusState::Syncing, None),
         // When it is tried again is left out: it is another moment each time, and that is no news.
         State::Stale { why, .. } => {
-            let text = format!("{}: {}; {}", why.request, why.message, why.cause.advice());
+            let text = format!("{}: {}", why.request, why.explained());
             let is_forbidden = why.cause == Cause::Forbidden;
             (if is_forbidden { StatusState::Forbidden } else { StatusState::Stale }, Some(text))
         }

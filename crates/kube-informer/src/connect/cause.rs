@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use crate::reflector::transport::Failure;
+use crate::reflector::transport::{CLOSED, Failure};
 
 /// What a failed request is to the reflector.
 pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
@@ -37,6 +37,10 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     if out.is_empty() {
         out = error.to_string();
     }
+    // The way worked: there is nothing else to say about it.
+    if out.contains(BODY) && CUT.iter().any(|text| out.contains(text)) {
+        return CLOSED.to_owned();
+    }
     if let Some((_, meaning)) = MEANINGS.iter().find(|(text, _)| out.contains(text)) {
         out.push_str(" (");
         out.push_str(meaning);
@@ -62,12 +66,18 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
     })
 }
 
+/// What hyper says where an answer had begun.
+const BODY: &str = "error reading a body from connection";
+
+/// What is said then where the connection is closed, in order or not.
+const CUT: [&str; 3] = ["unexpected EOF", "close_notify", "reset by peer"];
+
 /// What layers say that know nothing but that another one failed.
 const LAYERS: [&str; 2] = ["client error (Connect)", "tcp connect error"];
 
 /// What libraries say, of certificates that are not accepted above all, and what that means to people.
 const MEANINGS: [(&str, &str); 7] = [
-    ("unexpected EOF", "the server has closed the connection"),
+    ("unexpected EOF", CLOSED),
     (
         "InvalidContentType",
         "the server does not speak TLS: its address may begin with http, and not with https",
@@ -103,6 +113,23 @@ mod tests {
     fn every_cause_is_told_once() {
         let error = layer("request failed: no way", layer("no way", io::Error::other("the last cause")));
         assert_eq!(chain(&error), "request failed: no way: the last cause");
+    }
+
+    #[test]
+    fn a_connection_that_was_closed_in_the_middle_is_just_that() {
+        for (said, kind) in [
+            ("unexpected EOF during chunk size line", io::ErrorKind::UnexpectedEof),
+            (
+                "peer closed connection without sending TLS close_notify: see there",
+                io::ErrorKind::UnexpectedEof,
+            ),
+            ("Connection reset by peer (os error 104)", io::ErrorKind::ConnectionReset),
+        ] {
+            let error = layer("error reading a body from connection", io::Error::new(kind, said));
+            assert_eq!(chain(&error), CLOSED, "{said}");
+        }
+        let handshake = layer("client error (Connect)", io::Error::other("unexpected EOF in the handshake"));
+        assert_ne!(chain(&handshake), CLOSED, "who never got through is told more");
     }
 
     #[test]

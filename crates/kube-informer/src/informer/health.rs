@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::encoding::Encoding;
 use crate::reflector::fault::{Fault, Remedy};
+use crate::reflector::transport::CLOSED;
 use crate::reflector::{Report, Why as Reason};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -202,13 +203,34 @@ impl Cause {
     }
 }
 
+impl Why {
+    /// What happened, and what to do about it. Where a connection that worked was closed, that is all there is to say: it is
+    /// made again.
+    #[must_use]
+    pub fn explained(&self) -> String {
+        match advice(self.cause, &self.message) {
+            Some(todo) => format!("{}; {todo}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// What to do, where there is something to do.
+fn advice(cause: Cause, message: &str) -> Option<&'static str> {
+    let is_closed = cause == Cause::Connection && message.ends_with(CLOSED);
+    (!is_closed).then(|| cause.advice())
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.request, self.message)?;
         if !self.again.is_zero() {
             write!(f, " (tried again after {:.1?})", self.again)?;
         }
-        write!(f, "; {}", self.cause.advice())
+        match advice(self.cause, &self.message) {
+            Some(todo) => write!(f, "; {todo}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -370,11 +392,12 @@ impl Board {
                 let Some(scope) = notes.scopes.get_mut(scope) else { return };
                 scope.is_watching = false;
                 let cause = Cause::of(fault, *remedy);
+                let mut message = fault.to_string();
+                let todo = advice(cause, &message).unwrap_or("it is tried again");
                 tracing::warn!(
                     %request, cause = cause.as_str(), error = %fault, ?again,
-                    "watching does not work; {}", cause.advice()
+                    "watching does not work; {todo}"
                 );
-                let mut message = fault.to_string();
                 if let Some(more) = scope.not_served.as_ref().filter(|_| cause == Cause::NotServed) {
                     message = format!("{message}; {more}");
                 }

@@ -74,6 +74,9 @@ pub(crate) trait Body: Send {
     fn gather(&mut self) {}
 }
 
+/// What a [`Failure`] says where a connection that worked was closed by the other side.
+pub(crate) const CLOSED: &str = "the server has closed the connection";
+
 /// A request that got no response, or a body that broke off.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

@@ -101,7 +101,10 @@ async fn a_watch_that_is_cut_inside_an_object_is_made_good(place: Place) -> Resu
     play.stage.proxy.on_all(Match::watch()).cut_inside_object(0);
     play.act().await?;
     let text = stale(&play.informer, Cause::Connection).await;
-    assert!(text.contains("WATCH /api/v1/namespaces/") && text.contains("check the network"), "{text}");
+    assert!(
+        text.contains("WATCH /api/v1/namespaces/") && text.contains("the server has closed the connection"),
+        "{text}"
+    );
     assert_eq!(play.informer.list().count(), 3, "what is known stays");
     // No watch and no stream gets further than this: in the end everything is read as a list.
     play.stage.settled(&play.informer, MADE_HERE, &[&play.told[0], &play.told[1]]).await;

@@ -91,6 +91,20 @@ async fn promise_15_health_is_a_stream_too() {
     assert!(changes.next().await.is_none());
 }
 
+#[test]
+fn a_connection_that_was_closed_needs_no_advice_and_one_that_cannot_be_made_does() {
+    let why = |message: &str| Why {
+        cause: Cause::Connection,
+        request: "WATCH /api/v1/pods".to_owned(),
+        message: message.to_owned(),
+        again: Duration::ZERO,
+    };
+    let closed = why("the server has closed the connection");
+    assert_eq!(closed.explained(), "the server has closed the connection");
+    assert_eq!(closed.to_string(), "WATCH /api/v1/pods: the server has closed the connection");
+    assert!(why("no route to host").explained().ends_with(Cause::Connection.advice()));
+}
+
 #[tokio::test]
 async fn promise_15_of_several_namespaces_the_worst_counts_and_what_is_missing_is_named() {
     let mut hand = Hand::new(Scope::namespaces(["d", "e"]));
