@@ -35,7 +35,7 @@ fn then(mut pieces: Vec<Piece>, more: impl IntoIterator<Item = Piece>) -> Vec<Pi
 const UNSUPPORTED: u16 = 422;
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_a_streaming_list_is_committed_as_a_whole_and_goes_on_as_the_watch() {
+async fn promise_01_a_streaming_list_is_committed_as_a_whole_and_goes_on_as_the_watch() {
     let events = then(
         streaming(&[("a", 1), ("b", 2)], 5),
         [Piece::event("MODIFIED", pod("a", 6)), Piece::event("DELETED", pod("b", 7)), Piece::Hang],
@@ -49,7 +49,7 @@ async fn promise_1_a_streaming_list_is_committed_as_a_whole_and_goes_on_as_the_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_what_changes_while_the_list_streams_is_in_it() {
+async fn promise_01_what_changes_while_the_list_streams_is_in_it() {
     let events = vec![
         Piece::event("ADDED", pod("a", 1)),
         Piece::event("ADDED", pod("b", 2)),
@@ -64,7 +64,7 @@ async fn promise_1_what_changes_while_the_list_streams_is_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_a_server_without_streaming_lists_is_asked_for_a_list_and_not_again_for_a_stream() {
+async fn promise_01_a_server_without_streaming_lists_is_asked_for_a_list_and_not_again_for_a_stream() {
     let seen = Play::new([
         status(UNSUPPORTED, "Invalid"),
         Answer::Body(list(&[("a", 1)], 5)),
@@ -87,7 +87,7 @@ async fn promise_1_a_server_without_streaming_lists_is_asked_for_a_list_and_not_
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_the_deadline_is_on_silence_not_on_the_whole() {
+async fn promise_01_the_deadline_is_on_silence_not_on_the_whole() {
     // A list that takes ten minutes, an object every 20 s.
     let mut events = Vec::new();
     for number in 0..30 {
@@ -112,7 +112,7 @@ async fn promise_1_the_deadline_is_on_silence_not_on_the_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_a_version_that_is_too_large_or_expired_falls_back_to_the_newest_and_does_not_loop() {
+async fn promise_01_a_version_that_is_too_large_or_expired_falls_back_to_the_newest_and_does_not_loop() {
     for reason in [status(410, "Expired")].into_iter().chain(script::too_large()) {
         let seen = Play::new([
             status(UNSUPPORTED, "Invalid"),
@@ -139,7 +139,7 @@ async fn promise_1_a_version_that_is_too_large_or_expired_falls_back_to_the_newe
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_after_a_fallback_lists_are_again_not_older_than_what_was_seen() {
+async fn promise_01_after_a_fallback_lists_are_again_not_older_than_what_was_seen() {
     for reason in [status(410, "Expired")].into_iter().chain(script::too_large()) {
         let again =
             |version| [status(500, "InternalError"), reason.clone(), Answer::Body(list(&[], version))];
@@ -164,7 +164,7 @@ async fn promise_1_after_a_fallback_lists_are_again_not_older_than_what_was_seen
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_a_clean_end_is_followed_by_a_watch_of_the_last_version() {
+async fn promise_02_a_clean_end_is_followed_by_a_watch_of_the_last_version() {
     let seen = Play::new([
         Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::event("MODIFIED", pod("a", 6))])),
         Answer::Watch(vec![Piece::bookmark(8, false)]),
@@ -183,7 +183,7 @@ async fn promise_2_a_clean_end_is_followed_by_a_watch_of_the_last_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_an_expired_version_at_the_start_or_inside_of_a_watch_is_followed_by_a_list() {
+async fn promise_02_an_expired_version_at_the_start_or_inside_of_a_watch_is_followed_by_a_list() {
     for expired in [status(410, "Expired"), Answer::Watch(vec![Piece::error(410, "Expired")])] {
         let seen = Play::new([
             Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::event("MODIFIED", pod("a", 6))])),
@@ -201,7 +201,7 @@ async fn promise_2_an_expired_version_at_the_start_or_inside_of_a_watch_is_follo
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_refused_connections_and_429_are_no_reason_to_list() {
+async fn promise_02_refused_connections_and_429_are_no_reason_to_list() {
     let seen = Play::new([
         Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::bookmark(6, false)])),
         Answer::Refused,
@@ -222,7 +222,7 @@ async fn promise_2_refused_connections_and_429_are_no_reason_to_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_any_other_error_of_the_server_is_followed_by_a_list() {
+async fn promise_02_any_other_error_of_the_server_is_followed_by_a_list() {
     for answer in [
         status(500, "InternalError"),
         status(503, "ServiceUnavailable"),
@@ -242,7 +242,7 @@ async fn promise_2_any_other_error_of_the_server_is_followed_by_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_an_error_inside_of_a_watch_is_followed_by_a_list_that_tells_what_is_gone() {
+async fn promise_02_an_error_inside_of_a_watch_is_followed_by_a_list_that_tells_what_is_gone() {
     let seen = Play::new([
         Answer::Watch(then(streaming(&[("a", 1), ("b", 2)], 5), [Piece::error(500, "InternalError")])),
         Answer::Watch(then(streaming(&[("a", 1)], 7), [Piece::Hang])),
@@ -255,7 +255,7 @@ async fn promise_2_an_error_inside_of_a_watch_is_followed_by_a_list_that_tells_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_3_lists_that_fail_are_tried_less_and_less_often() {
+async fn promise_03_lists_that_fail_are_tried_less_and_less_often() {
     let failures = (0..10).map(|_| status(503, "ServiceUnavailable"));
     let seen = Play::new(failures).run().await;
     let expected = [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0];
@@ -265,7 +265,7 @@ async fn promise_3_lists_that_fail_are_tried_less_and_less_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_3_credentials_are_read_anew_and_tried_at_once_one_time_and_with_each_wait_then() {
+async fn promise_03_credentials_are_read_anew_and_tried_at_once_one_time_and_with_each_wait_then() {
     let unauthorized = || status(401, "Unauthorized");
     let seen = Play::new([unauthorized(), unauthorized(), unauthorized()]).run().await;
     assert_eq!(seen.reloads, 3);
@@ -288,7 +288,7 @@ async fn promise_3_credentials_are_read_anew_and_tried_at_once_one_time_and_with
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_what_is_not_served_or_forbidden_keeps_its_objects_and_is_asked_for_slowly() {
+async fn promise_04_what_is_not_served_or_forbidden_keeps_its_objects_and_is_asked_for_slowly() {
     for answer in [status(404, "NotFound"), status(403, "Forbidden")] {
         let seen = Play::new([
             Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::bookmark(6, false)])),
@@ -304,7 +304,7 @@ async fn promise_4_what_is_not_served_or_forbidden_keeps_its_objects_and_is_aske
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_silence_where_bookmarks_came_is_looked_into() {
+async fn promise_05_silence_where_bookmarks_came_is_looked_into() {
     let minute = || Piece::Wait(Duration::from_secs(60));
     let bookmarks = [minute(), Piece::bookmark(6, false), minute(), Piece::bookmark(7, false), Piece::Hang];
     let seen = Play::new([
@@ -320,7 +320,7 @@ async fn promise_5_silence_where_bookmarks_came_is_looked_into() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_an_idle_watch_without_bookmarks_is_left_alone_until_the_server_should_have_ended_it() {
+async fn promise_05_an_idle_watch_without_bookmarks_is_left_alone_until_the_server_should_have_ended_it() {
     let seen = Play::new([Answer::Watch(then(streaming(&[], 5), [Piece::Hang])), Answer::Body(list(&[], 5))])
         .run()
         .await;
@@ -333,7 +333,7 @@ async fn promise_5_an_idle_watch_without_bookmarks_is_left_alone_until_the_serve
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_6_versions_that_went_back_are_found_and_everything_is_listed_anew() {
+async fn promise_06_versions_that_went_back_are_found_and_everything_is_listed_anew() {
     // By a bookmark.
     let again = || Answer::Watch(then(streaming(&[("a", 1)], 3), [Piece::Hang]));
     let newest = "watch=1 allowWatchBookmarks=true sendInitialEvents=true resourceVersionMatch=NotOlderThan";
@@ -364,7 +364,7 @@ async fn promise_6_versions_that_went_back_are_found_and_everything_is_listed_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_6_versions_that_are_no_numbers_never_go_back_and_are_resumed_as_they_are() {
+async fn promise_06_versions_that_are_no_numbers_never_go_back_and_are_resumed_as_they_are() {
     let events = [
         Piece::event("MODIFIED", pod("x", 7).replace("\"7\"", "\"zz\"")),
         script::raw_bookmark("a", false),

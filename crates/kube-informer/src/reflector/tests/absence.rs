@@ -18,7 +18,7 @@ fn listed_then(more: impl IntoIterator<Item = Answer>) -> Play {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_only_a_proof_deletes_and_it_does_so_once() {
+async fn promise_04_only_a_proof_deletes_and_it_does_so_once() {
     let play = listed_then([not_served(), not_served(), not_served(), not_served()]);
     let seen = play.absence([not_proven(), not_proven(), Absence::Proven]).run().await;
     // The watch was of version 6: what may come back is not older.
@@ -31,7 +31,7 @@ async fn promise_4_only_a_proof_deletes_and_it_does_so_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_a_resource_that_appears_later_is_picked_up_and_may_go_again() {
+async fn promise_04_a_resource_that_appears_later_is_picked_up_and_may_go_again() {
     let again = then(streaming(&[("b", 8)], 9), [Piece::bookmark(9, false)]);
     let play = listed_then([not_served(), Answer::Watch(again), not_served(), not_served()]);
     let seen = play.absence([Absence::Proven, Absence::Proven]).run().await;
@@ -44,7 +44,7 @@ async fn promise_4_a_resource_that_appears_later_is_picked_up_and_may_go_again()
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_of_what_was_never_seen_nothing_is_told_and_nothing_proven() {
+async fn promise_04_of_what_was_never_seen_nothing_is_told_and_nothing_proven() {
     let seen = Play::new([not_served(), not_served()]).absence([Absence::Proven]).run().await;
     assert!(seen.deltas.is_empty());
     assert_eq!(seen.proofs, 0);

@@ -92,7 +92,7 @@ async fn a_short_watch_with_events_is_paused_after_and_is_no_reason_to_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_a_connection_that_breaks_is_no_reason_to_list() {
+async fn promise_02_a_connection_that_breaks_is_no_reason_to_list() {
     let half = || Piece::Text(r#"{"type":"MODIFIED","obj"#.to_owned());
     for end in [vec![Piece::Broken], vec![half(), Piece::Broken], vec![half()]] {
         let change = Piece::event("MODIFIED", pod("a", 5));
@@ -171,7 +171,7 @@ async fn watches_that_get_no_answer_where_lists_do_are_followed_by_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_watches_that_are_dead_each_time_are_told_and_followed_by_a_list() {
+async fn promise_05_watches_that_are_dead_each_time_are_told_and_followed_by_a_list() {
     let dead = || Answer::Watch(vec![Piece::Hang]);
     let seen =
         Play::new([listed([Piece::Hang]), probed(), dead(), probed(), dead(), listed_again()]).run().await;
@@ -182,7 +182,7 @@ async fn promise_5_watches_that_are_dead_each_time_are_told_and_followed_by_a_li
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_6_a_server_that_comes_back_with_an_older_state_is_found_out_at_once() {
+async fn promise_06_a_server_that_comes_back_with_an_older_state_is_found_out_at_once() {
     for gone in [vec![], vec![Answer::Refused, Answer::Refused]] {
         let back = [Answer::Body(list(&[], 3)), Answer::Watch(then(streaming(&[], 3), [Piece::Hang]))];
         let answers = [listed([wait(60), Piece::Broken])].into_iter().chain(gone).chain(back);

@@ -6,7 +6,7 @@ use super::UNSUPPORTED;
 use super::script::{Answer, Piece, Play, list, page, status};
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_pages_are_one_list() {
+async fn promise_01_pages_are_one_list() {
     let seen = Play::new([
         status(UNSUPPORTED, "Invalid"),
         Answer::Body(page(&[("a", 1)], 5, "next")),
@@ -35,7 +35,7 @@ fn half(version: u64) -> [Answer; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_a_page_that_expired_is_followed_by_the_same_list_all_at_once() {
+async fn promise_01_a_page_that_expired_is_followed_by_the_same_list_all_at_once() {
     // Of the first list.
     let begin = [status(UNSUPPORTED, "Invalid")];
     let rest = [Answer::Body(list(&EIGHT, 7)), Answer::Watch(vec![Piece::Hang])];
@@ -80,7 +80,7 @@ async fn promise_1_a_page_that_expired_is_followed_by_the_same_list_all_at_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_a_list_whose_pages_and_version_both_expired_is_read_as_the_newest_and_does_not_loop() {
+async fn promise_01_a_list_whose_pages_and_version_both_expired_is_read_as_the_newest_and_does_not_loop() {
     let begin = [
         status(UNSUPPORTED, "Invalid"),
         Answer::Body(page(&EIGHT[..2], 10, "more")),
@@ -107,7 +107,7 @@ async fn promise_1_a_list_whose_pages_and_version_both_expired_is_read_as_the_ne
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_a_server_that_pages_a_list_of_any_version_is_asked_for_pages_from_then_on() {
+async fn promise_01_a_server_that_pages_a_list_of_any_version_is_asked_for_pages_from_then_on() {
     let again = |first: String, rest: Option<String>| {
         let answers = [status(UNSUPPORTED, "Invalid"), Answer::Body(first)].into_iter();
         let answers = answers.chain(rest.map(Answer::Body));

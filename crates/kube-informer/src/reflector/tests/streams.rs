@@ -20,7 +20,7 @@ fn lists(seen: &Seen) -> Vec<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_what_came_last_about_an_object_is_in_the_list() {
+async fn promise_01_what_came_last_about_an_object_is_in_the_list() {
     let events = ["ADDED", "DELETED"].into_iter().cycle().zip(1..);
     let mut pieces: Vec<Piece> =
         events.take(4).map(|(kind, version)| Piece::event(kind, pod("ghost", version))).collect();
@@ -51,7 +51,7 @@ async fn what_is_listed_does_not_wait_and_what_changes_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_changes_are_no_progress_of_a_list() {
+async fn promise_01_changes_are_no_progress_of_a_list() {
     // The end of the list is lost, and others are at work.
     for kind in ["MODIFIED", "ADDED"] {
         let mut pieces = vec![Piece::event("ADDED", pod("a", 1)), Piece::event("MODIFIED", pod("a", 2))];
@@ -72,7 +72,7 @@ async fn promise_1_changes_are_no_progress_of_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_only_a_bookmark_that_says_true_ends_a_streaming_list() {
+async fn promise_01_only_a_bookmark_that_says_true_ends_a_streaming_list() {
     // What follows is of the list, and no change.
     let both = ["replace 5: a@1 b@2"];
     for other in ["false", "", "True", "1"] {
@@ -95,7 +95,7 @@ async fn promise_1_only_a_bookmark_that_says_true_ends_a_streaming_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_a_stream_that_ends_early_is_followed_by_plain_lists_for_an_hour() {
+async fn promise_01_a_stream_that_ends_early_is_followed_by_plain_lists_for_an_hour() {
     for end in [vec![], vec![Piece::Broken], vec![Piece::raw(r#"{"type":"#), Piece::Broken]] {
         let expired = || Answer::Watch(vec![Piece::error(410, "Expired")]);
         let mut answers = vec![

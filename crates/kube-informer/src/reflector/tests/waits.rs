@@ -14,7 +14,7 @@ fn assert_growing(pauses: &[Duration]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_3_refused_lists_are_tried_less_and_less_often_and_then_as_often() {
+async fn promise_03_refused_lists_are_tried_less_and_less_often_and_then_as_often() {
     let seen = Play::new((0..GROWING.len()).map(|_| Answer::Refused)).run().await;
     assert_eq!(seen.pauses[0], Duration::ZERO);
     assert_growing(&seen.pauses[1..]);
@@ -22,7 +22,7 @@ async fn promise_3_refused_lists_are_tried_less_and_less_often_and_then_as_often
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_3_refused_watches_are_tried_less_and_less_often_and_then_as_often() {
+async fn promise_03_refused_watches_are_tried_less_and_less_often_and_then_as_often() {
     // Before each watch but the first, somebody is to say of which state the server is; nobody does.
     let refused = (0..2 * GROWING.len()).map(|_| Answer::Refused);
     let first = Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::bookmark(6, false)]));
