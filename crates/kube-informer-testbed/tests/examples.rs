@@ -29,9 +29,18 @@ async fn run(name: &str, arguments: &[&str]) -> (Child, Endpoint) {
 
 async fn ends_with_ctrl_c(mut child: Child) {
     let id = i32::try_from(child.id().unwrap()).unwrap();
+    // It may have been called before it listens to anything.
+    eventually("it listens to Ctrl-C", SOON, async || catches(id, Signal::INT).then_some(())).await;
     kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
     let status = tokio::time::timeout(SOON, child.wait()).await.expect("it ends").unwrap();
     assert!(status.success(), "{status}");
+}
+
+/// Whether the process has a handler for a signal, by what the kernel says of it.
+fn catches(id: i32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (signal.as_raw() - 1)) != 0
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
