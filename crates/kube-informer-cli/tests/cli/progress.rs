@@ -196,7 +196,7 @@ async fn more_than_there_was_to_come_is_counted() -> Result<()> {
     blocking(|| terminal.shows(")\r\x1b[Kreading configmaps: 3 objects"));
     stalled.release();
     let seen = ended(&mut terminal);
-    assert!(!seen.contains("of 1 objects"), "{seen:?}");
+    assert!(!seen.contains("3 of 1 objects"), "{seen:?}");
     Ok(())
 }
 
