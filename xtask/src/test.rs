@@ -69,6 +69,8 @@ enum Step {
     Docs,
     /// The commands in the Markdown documents
     Commands,
+    /// With --full: the tests under load and the soaks once more, as optimised code
+    Load,
     /// With --full: lints and tests of the benchmarks, which measure nothing
     Bench,
 }
@@ -99,7 +101,7 @@ impl Step {
             Step::Tests => 45 * MINUTE,
             // Each command on its own.
             Step::Commands => 15 * MINUTE,
-            Step::Bench => 60 * MINUTE,
+            Step::Load | Step::Bench => 60 * MINUTE,
         }
     }
 }
@@ -203,8 +205,24 @@ impl Run {
                 self.command(step, command).await
             }
             Step::Commands => self.commands(step).await,
+            Step::Load => self.load(step).await,
             Step::Bench => self.bench(step).await,
         }
+    }
+
+    /// Unoptimised, writers and servers are too slow for the rates that are asked for, and for as many operations on the
+    /// real server. One test at a time, and what it reached is shown.
+    async fn load(&mut self, step: Step) -> anyhow::Result<()> {
+        if !self.full {
+            self.report.skip(step.name(), "takes long; only with --full");
+            return Ok(());
+        }
+        for (target, filter) in [("informer", "load::"), ("memory", ""), ("soak", "")] {
+            let args = ["test", "--release", "--package", "kube-informer", "--test", target];
+            self.tests(step, &[&args[..], &["--", "--test-threads", "1", "--show-output", filter]].concat())
+                .await?;
+        }
+        Ok(())
     }
 
     /// What measures is linted and tested as everything else is; its dependencies alone take minutes to compile.
@@ -367,8 +385,8 @@ impl Run {
 
 /// The tests want the control plane: who asks for them asks for it.
 fn wanted(step: Step, only: &[Step]) -> bool {
-    let for_tests =
-        step == Step::ControlPlane && (only.contains(&Step::Tests) || only.contains(&Step::Commands));
+    let for_tests = step == Step::ControlPlane
+        && [Step::Tests, Step::Commands, Step::Load].iter().any(|step| only.contains(step));
     only.is_empty() || only.contains(&step) || for_tests
 }
 

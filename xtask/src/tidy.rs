@@ -10,7 +10,8 @@
 //! | `links` | a Markdown link to a file of the repository finds it |
 //! | `commands` | every shell block of a document says whether the tests run it, every Rust block is a doc test ([`crate::docs`]) |
 //! | `packages` | who may depend on whom, what nobody may; every package takes the workspace's lints |
-//! | `workqueue` | the work queue imports no sibling module |
+//! | `workqueue` | the work queue imports no sibling module but the locks of `sync` |
+//! | `promises` | each promise of the library has a test whose name begins with its number |
 //! | `ci` | `.ci/run` runs the README's test command and nothing else |
 //! | `size` | a file over 600 lines is listed; a warning, not an error |
 //!
@@ -93,6 +94,7 @@ fn check(tree: &Tree, packages: &[packages::Package]) -> Vec<Finding> {
     findings.extend(links::check(tree));
     findings.extend(commands(tree));
     findings.extend(ci(tree));
+    findings.extend(promises(tree));
     findings.extend(packages::check(tree, packages));
     findings.sort();
     findings
@@ -152,9 +154,36 @@ fn ci(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// How many promises the library makes.
+const PROMISES: usize = 20;
+
+/// Each promise is found in the tests by its number.
+fn promises(tree: &Tree) -> Vec<Finding> {
+    let tested = |promise: usize| {
+        let name = format!("fn promise_{promise:02}_");
+        tree.with_extension("rs").any(|(path, text)| path.starts_with(LIBRARY) && text.contains(&name))
+    };
+    let missing = (1..=PROMISES).filter(|promise| !tested(*promise));
+    let message = |promise| format!("no test of promise {promise}: none is called promise_{promise:02}_…");
+    missing.map(|promise| Finding::new("promises", LIBRARY, 0, message(promise))).collect()
+}
+
+const LIBRARY: &str = "crates/kube-informer/";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_promise_without_a_test_is_found() {
+        let all: String =
+            (1..=PROMISES).map(|promise| format!("fn promise_{promise:02}_holds() {{}}\n")).collect();
+        let file = "crates/kube-informer/src/tests.rs";
+        assert_eq!(promises(&Tree::of(&[(file, &all)])), []);
+        let findings = promises(&Tree::of(&[(file, &all.replace("promise_07_", "promise_7_"))]));
+        assert!(matches!(&findings[..], [finding] if finding.message.contains("promise 7")), "{findings:?}");
+        assert_eq!(promises(&Tree::of(&[("xtask/src/tests.rs", &all)])).len(), PROMISES);
+    }
 
     #[test]
     fn a_shell_block_without_a_word_is_found() {

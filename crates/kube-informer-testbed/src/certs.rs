@@ -4,6 +4,7 @@
 //! control plane that runs detached can mint client certificates later.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use rcgen::{
@@ -65,10 +66,12 @@ impl Authority {
         self.issue(Self::client_params(name, group))
     }
 
-    /// The same, for a user whose certificate has expired.
-    pub fn expired_client(&self, name: &str) -> Result<PemPair> {
+    /// The same, for a user whose certificate expires then, or has expired.
+    pub fn client_until(&self, name: &str, until: SystemTime) -> Result<PemPair> {
+        let since = until.duration_since(UNIX_EPOCH).context("a certificate that expires before 1970")?;
         let mut params = Self::client_params(name, None);
-        (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2020, 1, 1), date_time_ymd(1970, 1, 1) + since);
         self.issue(params)
     }
 

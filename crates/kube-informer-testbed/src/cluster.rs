@@ -16,6 +16,7 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use http::StatusCode;
@@ -164,11 +165,11 @@ impl Cluster {
         }
     }
 
-    /// A user whose client certificate has expired. An existing cluster's authority signs nothing for us.
-    pub fn expired_user(&self, name: &str) -> Result<Access, Unavailable> {
+    /// A user whose client certificate expires then, or has expired. An existing cluster's authority signs nothing for us.
+    pub fn user_until(&self, name: &str, until: SystemTime) -> Result<Access, Unavailable> {
         match &*self.source {
             Source::Ours { accounts, .. } => {
-                accounts.expired_user(name).map_err(|error| Unavailable::broken(&error))
+                accounts.user_until(name, until).map_err(|error| Unavailable::broken(&error))
             }
             Source::Existing { .. } => {
                 Err(Unavailable::not_here("an existing cluster's authority is not ours to sign with"))

@@ -250,15 +250,10 @@ impl Shared {
         self.published.store(Arc::new(next));
     }
 
-    /// Keeps faults. The first of each index is said, once: a function that fails mostly fails for every object.
-    fn note(&self, faults: Faults) {
-        if faults.total() == 0 {
-            return;
-        }
-        let first = self.faults().append(faults);
-        for fault in first {
-            tracing::warn!("{fault}; further failures of this index are counted, and not logged");
-        }
+    /// Keeps faults, in the turn in which they came about: an index that is removed later takes its own with it. Those that are to
+    /// be said are given back, for when the turn is over.
+    fn note(&self, faults: Faults) -> Vec<IndexFault> {
+        if faults.total() == 0 { Vec::new() } else { self.faults().append(faults) }
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
@@ -270,13 +265,14 @@ impl Writer {
     /// Applies changes in order, publishes the state after the last of them, and tells what became of the objects.
     pub fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Vec<Applied> {
         let mut told = Vec::new();
-        let mut faults = Faults::default();
-        self.next(|state| {
+        let first = self.next(|state| {
+            let mut faults = Faults::default();
             for change in changes {
                 state.apply(change, &mut told, &mut faults);
             }
+            self.shared.note(faults)
         });
-        self.shared.note(faults);
+        fault::say(first);
         told
     }
 
@@ -292,11 +288,12 @@ impl Writer {
         Cache { shared: Arc::clone(&self.shared) }
     }
 
-    fn next(&self, make: impl FnOnce(&mut State)) {
+    fn next<T>(&self, make: impl FnOnce(&mut State) -> T) -> T {
         let _turn = self.shared.turn();
         let mut next = State::clone(&self.shared.load());
-        make(&mut next);
+        let made = make(&mut next);
         self.shared.publish(next);
+        made
     }
 }
 
@@ -367,8 +364,9 @@ impl Cache {
         let mut next = State::clone(&now);
         next.postings.push(postings);
         self.shared.publish(next);
+        let first = self.shared.note(faults);
         drop(turn);
-        self.shared.note(faults);
+        fault::say(first);
         Ok(())
     }
 

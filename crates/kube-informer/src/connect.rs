@@ -158,20 +158,14 @@ impl Connection {
             // Else servers compress each event of a watch by itself.
             .header(ACCEPT_ENCODING, "identity")
             .body(Body::empty())
-            .map_err(|error| Failure { refused: false, message: format!("{uri}: {error}") })?;
+            .map_err(|error| Failure { refused: false, untrusted: false, message: format!("{uri}: {error}") })?;
         let (number, client) = self.current();
         self.used.fetch_max(number, Ordering::Relaxed);
-        let mut response = match client.send(request).await {
-            Ok(response) => response,
-            Err(error) => {
-                let failure = cause::failure(&error);
-                if cause::is_not_trusted(&failure) {
-                    // Authorities are replaced, too: whoever asks again does so with what is written by now.
-                    self.reload_credentials().await;
-                }
-                return Err(failure);
-            }
-        };
+        let mut response = client.send(request).await.map_err(|error| {
+            let failure = cause::failure(&error);
+            let untrusted = cause::is_not_trusted(&failure.message) && self.has_authorities_to_read();
+            Failure { untrusted, ..failure }
+        })?;
         let gather = response.extensions_mut().remove::<Allowed>().zip(self.gather.clone());
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         Ok(Response {
@@ -180,6 +174,15 @@ impl Connection {
             retry_after: text(http::header::RETRY_AFTER).and_then(retry_after::read),
             body: Box::new(Stream { body: response.into_body(), gather }),
         })
+    }
+
+    /// Whether authorities come from where others may be by now.
+    fn has_authorities_to_read(&self) -> bool {
+        match &self.shared.origin {
+            Origin::Client => false,
+            Origin::Config(config) => config.root_cert_file.is_some(),
+            Origin::Source { .. } => true,
+        }
     }
 
     async fn new_client(&self) -> Result<Client, ConnectError> {
@@ -220,7 +223,13 @@ impl Transport for Connection {
                 *current = Current { number: current.number + 1, client };
             }
             // What there is may be accepted again, and what there is to be read may be there later.
-            Err(error) => tracing::warn!(error = cause::chain(&error), "credentials cannot be read anew"),
+            Err(error) => {
+                let error = cause::chain(&error);
+                tracing::warn!(
+                    error,
+                    "credentials and authorities cannot be read anew; what was read before is used"
+                );
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::*;
 fn the_tests_bring_the_control_plane() {
     assert!(Step::value_variants().iter().all(|step| wanted(*step, &[])));
     assert!(wanted(Step::ControlPlane, &[Step::Tests]));
+    assert!(wanted(Step::ControlPlane, &[Step::Fmt, Step::Load]));
     assert!(!wanted(Step::ControlPlane, &[Step::Fmt]));
     assert!(!wanted(Step::Clippy, &[Step::Tests]));
 }
@@ -121,13 +122,15 @@ async fn bad_formatting_fails_and_the_other_steps_are_named_as_left_out() {
 }
 
 #[tokio::test]
-async fn the_benchmarks_are_left_out_unless_everything_is_asked_for() {
+async fn what_takes_long_is_left_out_unless_everything_is_asked_for() {
     let sample = Sample::new("bench");
     let mut run = sample.run();
+    run.step(Step::Load).await.unwrap();
     run.step(Step::Bench).await.unwrap();
     let text = run.report.render();
+    assert!(text.contains("\n  load: takes long; only with --full\n"), "{text}");
     assert!(text.contains("\n  bench: compiles a lot; only with --full\n"), "{text}");
-    assert_eq!(text.lines().last(), Some("0 passed, 0 failed, 1 skipped"), "{text}");
+    assert_eq!(text.lines().last(), Some("0 passed, 0 failed, 2 skipped"), "{text}");
 }
 
 #[tokio::test]

@@ -129,6 +129,27 @@ fn a_login_program_that_fails_is_named_with_what_it_said() {
     }
 }
 
+/// kube-client panics about it, and says so before.
+#[test]
+fn a_token_of_a_login_program_that_cannot_be_sent_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": { "token": "sec\nret" },
+    });
+    let user = login(&format!("printf %s '{credential}'"));
+    fs::write(&file, kubeconfig("http://127.0.0.1:1", &user)).unwrap();
+    let output = run(&["get", "pods", "--kubeconfig", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    let last = said.lines().last().unwrap_or_default();
+    one_line(
+        last.as_bytes(),
+        &["login program \"sh\"", "the token has a line's end in it", "run it by hand"],
+    );
+    assert!(!said.contains("ret"), "{said}");
+}
+
 #[test]
 fn a_login_program_that_does_not_end_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 //! kubeconfigs as well.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -116,9 +117,9 @@ impl Accounts {
         &self.layout
     }
 
-    /// A user whose client certificate has expired.
-    pub fn expired_user(&self, name: &str) -> Result<Access> {
-        Ok(self.admin().with_client_certificate(&self.authority()?.expired_client(name)?))
+    /// A user whose client certificate expires then, or has expired.
+    pub fn user_until(&self, name: &str, until: SystemTime) -> Result<Access> {
+        Ok(self.admin().with_client_certificate(&self.authority()?.client_until(name, until)?))
     }
 
     fn with_certificate(&self, name: &str, group: Option<&str>) -> Result<Access> {

@@ -33,6 +33,13 @@ const MOST: usize = 32;
 /// How much of a message is kept.
 const LONGEST: usize = 512;
 
+/// Says the first of each index, once: a function that fails mostly fails for every object.
+pub(super) fn say(first: Vec<IndexFault>) {
+    for fault in first {
+        tracing::warn!("{fault}; further failures of this index are counted, and not logged");
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     total: u64,

@@ -151,7 +151,7 @@ fn versions_that_are_no_numbers_are_taken_as_they_come() {
 }
 
 #[test]
-fn every_scope_has_its_own_version_and_its_own_lists() {
+fn promise_08_every_scope_has_its_own_version_and_its_own_lists() {
     let (mut writer, cache) = cache(Scopes::namespaces(["two", "one", "two"]));
     let mut maker = Maker::new();
     let mut at = |namespace, name, version| {
@@ -191,7 +191,7 @@ fn every_scope_has_its_own_version_and_its_own_lists() {
 }
 
 #[test]
-fn a_snapshot_stays_as_it_is_and_states_are_counted() {
+fn promise_08_a_snapshot_stays_as_it_is_and_states_are_counted() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();
     writer.apply([list(vec![maker.pod("a", 1), maker.pod("b", 1)], 1)]);

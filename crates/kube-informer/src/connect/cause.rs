@@ -7,7 +7,7 @@ use crate::reflector::transport::{CLOSED, Failure};
 
 /// What a failed request is to the reflector.
 pub(super) fn failure(error: &(dyn Error + 'static)) -> Failure {
-    Failure { refused: is_refused(error), message: chain(error) }
+    Failure { refused: is_refused(error), untrusted: false, message: chain(error) }
 }
 
 /// What a request of kube-client failed with: what the server said, or why nothing was heard of it.
@@ -18,9 +18,10 @@ pub(crate) fn of_request(error: &kube_client::Error) -> String {
     }
 }
 
-/// Whether it failed because the server's certificate was not accepted: the authority that is known here may be an old one.
-pub(super) fn is_not_trusted(failure: &Failure) -> bool {
-    failure.message.contains("invalid peer certificate")
+/// Whether it failed because nobody who is known here has signed the server's certificate: the authority may be an old one. What else
+/// may be wrong with a certificate, no authority mends.
+pub(super) fn is_not_trusted(message: &str) -> bool {
+    [UNKNOWN, ANOTHER].iter().any(|words| message.contains(words))
 }
 
 /// The message of an error and of each of its causes, once each: many errors repeat what their cause says.
@@ -75,6 +76,10 @@ const CUT: [&str; 3] = ["unexpected EOF", "close_notify", "reset by peer"];
 /// What layers say that know nothing but that another one failed.
 const LAYERS: [&str; 2] = ["client error (Connect)", "tcp connect error"];
 
+/// What rustls says of a certificate that nobody has signed who is known here.
+const UNKNOWN: &str = "UnknownIssuer";
+const ANOTHER: &str = "BadSignature";
+
 /// What libraries say, of certificates that are not accepted above all, and what that means to people.
 const MEANINGS: [(&str, &str); 7] = [
     ("unexpected EOF", CLOSED),
@@ -82,12 +87,9 @@ const MEANINGS: [(&str, &str); 7] = [
         "InvalidContentType",
         "the server does not speak TLS: its address may begin with http, and not with https",
     ),
-    ("UnknownIssuer", "the server's certificate is signed by an authority that is not known here"),
+    (UNKNOWN, "the server's certificate is signed by an authority that is not known here"),
     // Clusters name their authorities alike: this is what another cluster's looks like.
-    (
-        "BadSignature",
-        "the server's certificate is signed by another authority than the one of that name here",
-    ),
+    (ANOTHER, "the server's certificate is signed by another authority than the one of that name here"),
     ("not valid for name", "the server's certificate is for another name than it was asked for by"),
     ("certificate expired", "the server's certificate has expired, or the clock here is wrong"),
     ("certificate not valid yet", "the server's certificate is not valid yet, or the clock here is wrong"),

@@ -8,6 +8,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube_client::client::{ClientBuilder, ConfigExt};
+use kube_client::config::AuthInfo;
 use kube_client::{Client, Config};
 
 use super::line::Lines;
@@ -34,6 +35,7 @@ pub(super) async fn build(config: Config) -> Result<Client, ConnectError> {
     let program = config.auth_info.exec.clone();
     match tokio::task::spawn_blocking(move || build_now(config)).await {
         Ok(client) => client.map_err(|error| login::explain(error, program)),
+        Err(ended) if ended.is_panic() => Err(login::unsendable(program)),
         Err(_) => Err(ConnectError::Interrupted),
     }
 }
@@ -67,13 +69,14 @@ fn trim_token(config: &mut Config) {
 /// A token that no header can have is told: kube-client panics about it.
 fn check_token(config: &Config) -> Result<(), ConnectError> {
     let user = &config.auth_info;
-    // Who has a password does not use it.
-    let is_used = user.username.is_none() || user.password.is_none();
+    // Who has a password, or a provider, does not use it.
+    let is_used = user.auth_provider.is_none() && (user.username.is_none() || user.password.is_none());
     if user.token.is_none() || !is_used {
         return Ok(());
     }
     // What is kept secret is shown only so.
-    let shown = serde_json::to_value(user).unwrap_or_default();
+    let token = AuthInfo { token: user.token.clone(), ..AuthInfo::default() };
+    let shown = serde_json::to_value(token).unwrap_or_default();
     let token = shown.get("token").and_then(serde_json::Value::as_str).unwrap_or_default();
     match HeaderValue::try_from(format!("Bearer {token}")) {
         Ok(_) => Ok(()),

@@ -29,6 +29,20 @@ pub(super) fn explain(error: Error, program: Option<ExecConfig>) -> ConnectError
         }
         _ => return ConnectError::Client(Box::new(error)),
     };
+    named(program, why)
+}
+
+/// The client panicked: a token without an end is put into a header without being looked at. Others are looked at before.
+pub(super) fn unsendable(program: Option<ExecConfig>) -> ConnectError {
+    match program {
+        Some(program) => {
+            named(program, format!("gives no credential that can be sent: {}", ConnectError::Token))
+        }
+        None => ConnectError::Token,
+    }
+}
+
+fn named(program: ExecConfig, why: String) -> ConnectError {
     let command = program.command.unwrap_or_default();
     let hint = program.install_hint.as_deref().map(in_short).filter(|hint| !hint.is_empty());
     ConnectError::Login { command, why, hint }

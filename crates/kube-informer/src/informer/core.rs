@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tracing::Instrument;
 
 use super::callers::Callers;
@@ -47,6 +48,8 @@ pub(crate) struct Core {
     tasks: Mutex<Vec<Task>>,
     /// Handlers that were started, and may run.
     handlers: Mutex<Vec<Running>>,
+    /// Told when there is one more.
+    adopted: Notify,
     claims: Claims,
     slack: Arc<Slack>,
 }
@@ -101,6 +104,7 @@ impl Core {
             idle: Mutex::new(Some(Idle { pump, sender })),
             tasks: Mutex::default(),
             handlers: Mutex::default(),
+            adopted: Notify::new(),
             claims: Claims::default(),
             slack: Arc::default(),
             spec,
@@ -170,6 +174,12 @@ impl Core {
         let mut handlers = lock(&self.handlers);
         handlers.retain(|each| !each.has_ended());
         handlers.push(running);
+        self.adopted.notify_one();
+    }
+
+    /// Waits until there is one more handler, or was since this was last waited for. By one at a time.
+    pub(super) async fn adopted(&self) {
+        self.adopted.notified().await;
     }
 
     /// Those that were started, and have not ended.
@@ -282,7 +292,7 @@ impl Core {
                     if failures > 5 && remedy != Remedy::Credentials {
                         return None;
                     }
-                    if remedy == Remedy::Credentials {
+                    if fault.is_of_credentials() {
                         connection.reload_credentials().await;
                     }
                     let again = backoff.failed(fault.retry_after());

@@ -1,17 +1,17 @@
 //! How it goes: whether the cache is what the server has, and if not, since when and why not.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use crate::encoding::Encoding;
-use crate::reflector::fault::{Fault, Remedy};
 use crate::reflector::transport::CLOSED;
-use crate::reflector::{Report, Why as Reason};
-use crate::sync::{Mutex, MutexGuard};
+
+mod board;
+
+pub(super) use board::Board;
 
 /// How an informer is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,42 +183,27 @@ impl Cause {
             Self::Broken => "broken",
         }
     }
-
-    fn of(fault: &Fault, remedy: Remedy) -> Self {
-        match (remedy, fault) {
-            (Remedy::Credentials, _) => Self::Unauthorized,
-            (Remedy::Forbidden, _) => Self::Forbidden,
-            (Remedy::NotServed, _) => Self::NotServed,
-            (_, Fault::Refused(_)) => Self::Refused,
-            (_, Fault::Connection(_) | Fault::Short(_)) => Self::Connection,
-            (_, Fault::Status(status)) => match status.code {
-                429 => Self::Throttled,
-                400 | 405 | 406 | 414 | 415 | 422 => Self::Rejected,
-                _ => Self::Server,
-            },
-            (_, Fault::Body(_)) => Self::NotAnApi,
-            (_, Fault::Stalled(_)) => Self::Stalled,
-            (_, Fault::Unreadable(_)) => Self::Unreadable,
-        }
-    }
 }
 
 impl Why {
-    /// What happened, and what to do about it. Where a connection that worked was closed, that is all there is to say: it is
-    /// made again.
+    /// What happened, and what to do about it. Where a watch that was open was closed, that is all there is to say: it is
+    /// opened again.
     #[must_use]
     pub fn explained(&self) -> String {
-        match advice(self.cause, &self.message) {
+        match self.advice() {
             Some(todo) => format!("{}; {todo}", self.message),
             None => self.message.clone(),
         }
     }
-}
 
-/// What to do, where there is something to do.
-fn advice(cause: Cause, message: &str) -> Option<&'static str> {
-    let is_closed = cause == Cause::Connection && message.ends_with(CLOSED);
-    (!is_closed).then(|| cause.advice())
+    /// What to do, where there is something to do. Servers and what is on the way to them end watches when they like; who cannot
+    /// read a list to its end should look why.
+    fn advice(&self) -> Option<&'static str> {
+        let is_over = self.cause == Cause::Connection
+            && self.message.ends_with(CLOSED)
+            && self.request.starts_with("WATCH ");
+        (!is_over).then(|| self.cause.advice())
+    }
 }
 
 impl fmt::Display for Why {
@@ -227,7 +212,7 @@ impl fmt::Display for Why {
         if !self.again.is_zero() {
             write!(f, " (tried again after {:.1?})", self.again)?;
         }
-        match advice(self.cause, &self.message) {
+        match self.advice() {
             Some(todo) => write!(f, "; {todo}"),
             None => Ok(()),
         }
@@ -268,258 +253,5 @@ impl State {
             Self::Stale { .. } => 3,
             Self::Stopped => 4,
         }
-    }
-}
-
-/// Where it is written down.
-#[derive(Debug)]
-pub(super) struct Board {
-    notes: Mutex<Notes>,
-    /// Changes when a state does.
-    pub(super) changes: watch::Sender<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Notes {
-    scopes: Vec<Scope>,
-    last_event: Option<Timestamp>,
-    last_bookmark: Option<Timestamp>,
-    relists: Relists,
-    watches: u64,
-    unreadable: u64,
-    last_unreadable: Option<Why>,
-    encoding: Option<Encoding>,
-}
-
-#[derive(Debug)]
-struct Scope {
-    namespace: Option<Arc<str>>,
-    request: String,
-    state: State,
-    /// Whether its first list is in the cache.
-    is_synced: bool,
-    /// Whether its watch is open.
-    is_watching: bool,
-    /// What is known of a resource that is not served.
-    not_served: Option<String>,
-}
-
-impl Board {
-    /// Scopes, each with what is asked for.
-    pub(super) fn new(scopes: impl IntoIterator<Item = (Option<Arc<str>>, String)>) -> Self {
-        let scope = |(namespace, request)| Scope {
-            namespace,
-            request,
-            state: State::Starting,
-            is_synced: false,
-            is_watching: false,
-            not_served: None,
-        };
-        let mut scopes: Vec<Scope> = scopes.into_iter().map(scope).collect();
-        if scopes.is_empty() {
-            // Nothing is asked for, and somebody must be told why.
-            scopes.push(scope((None, "watch".to_owned())));
-        }
-        let notes = Notes { scopes, ..Notes::default() };
-        Self { notes: Mutex::new(notes), changes: watch::Sender::new(0) }
-    }
-
-    pub(super) fn health(&self) -> Health {
-        let notes = self.lock();
-        let states = notes.scopes.iter().map(|scope| &scope.state);
-        let state = states.max_by_key(|state| state.severity()).cloned().unwrap_or_default();
-        Health {
-            state,
-            scopes: notes.scopes.iter().map(|scope| (scope.namespace.clone(), scope.state.clone())).collect(),
-            last_event: notes.last_event,
-            last_bookmark: notes.last_bookmark,
-            relists: notes.relists,
-            watches: notes.watches,
-            unreadable: notes.unreadable,
-            last_unreadable: notes.last_unreadable.clone(),
-            encoding: notes.encoding,
-        }
-    }
-
-    /// Hears what a reflector says.
-    pub(super) fn report(&self, scope: usize, report: &Report) {
-        let mut notes = self.lock();
-        match report {
-            Report::Listing(reason) => {
-                let relists = &mut notes.relists;
-                let count = match reason {
-                    Reason::First => &mut relists.first,
-                    Reason::Expired => &mut relists.expired,
-                    Reason::Failure => &mut relists.failure,
-                    Reason::WentBack => &mut relists.went_back,
-                    Reason::Unreadable => &mut relists.unreadable,
-                    Reason::Encoding => &mut relists.encoding,
-                };
-                *count += 1;
-                tracing::debug!(?reason, "everything is being listed");
-                let Some(scope) = notes.scopes.get_mut(scope) else { return };
-                scope.is_watching = false;
-                match &scope.state {
-                    State::Starting => scope.state = State::Syncing,
-                    State::Live => {
-                        let message = format!("everything is read again: {reason:?}");
-                        scope.stale(Cause::Relisting, scope.request.clone(), message, Duration::ZERO);
-                    }
-                    // What went wrong is over only when it works again.
-                    State::Syncing | State::Stale { .. } | State::Stopped => {}
-                }
-            }
-            Report::Listed { objects, encoding, streaming, version } => {
-                notes.encoding = Some(*encoding);
-                let encoding = encoding.as_str();
-                tracing::debug!(objects, %version, encoding, streaming, "everything was listed");
-                return;
-            }
-            Report::Received(_) => return,
-            Report::Watching { encoding } => {
-                notes.watches += 1;
-                notes.encoding = Some(*encoding);
-                let Some(scope) = notes.scopes.get_mut(scope) else { return };
-                scope.is_watching = true;
-                scope.not_served = None;
-                scope.settle();
-            }
-            // Another way is taken at once.
-            Report::Failing { remedy: Remedy::PlainList | Remedy::Newest, again: Duration::ZERO, .. } => {
-                return;
-            }
-            Report::Failing { request, fault, remedy, again } => {
-                let Some(scope) = notes.scopes.get_mut(scope) else { return };
-                scope.is_watching = false;
-                let cause = Cause::of(fault, *remedy);
-                let mut message = fault.to_string();
-                let todo = advice(cause, &message).unwrap_or("it is tried again");
-                tracing::warn!(
-                    %request, cause = cause.as_str(), error = %fault, ?again,
-                    "watching does not work; {todo}"
-                );
-                if let Some(more) = scope.not_served.as_ref().filter(|_| cause == Cause::NotServed) {
-                    message = format!("{message}; {more}");
-                }
-                scope.stale(cause, request.clone(), message, *again);
-            }
-            Report::Unreadable { request, what, error } => {
-                notes.unreadable += 1;
-                let cause = Cause::Unreadable;
-                tracing::warn!(
-                    %request, object = %what, %error,
-                    "it cannot be read, and what was known is kept; {}", cause.advice()
-                );
-                let what = what.to_string();
-                // Most errors say themselves whose they are.
-                let message =
-                    if error.starts_with(&what) { error.clone() } else { format!("{what}: {error}") };
-                let request = request.clone();
-                notes.last_unreadable = Some(Why { cause, request, message, again: Duration::ZERO });
-            }
-            Report::Absent => {
-                tracing::warn!("the resource is gone, and so are its objects");
-                let Some(scope) = notes.scopes.get_mut(scope) else { return };
-                scope.not_served = Some("the resource is gone, and its objects with it".to_owned());
-            }
-            Report::NotProvenAbsent { why } => {
-                let Some(scope) = notes.scopes.get_mut(scope) else { return };
-                scope.not_served = Some(format!("its objects are kept: {why}"));
-            }
-            Report::TurnedToJson { error } => {
-                tracing::warn!(%error, "protobuf is not understood; JSON is asked for from now on");
-                notes.encoding = Some(Encoding::Json);
-            }
-        }
-        drop(notes);
-        self.changed();
-    }
-
-    /// What was asked for cannot be.
-    pub(super) fn misconfigured(&self, message: &str) {
-        self.each(|scope| {
-            scope.stale(Cause::Misconfigured, scope.request.clone(), message.to_owned(), Duration::ZERO);
-        });
-    }
-
-    /// Nothing works any more.
-    pub(super) fn broken(&self, message: &str) {
-        self.each(|scope| {
-            scope.stale(Cause::Broken, scope.request.clone(), message.to_owned(), Duration::ZERO);
-        });
-    }
-
-    /// The first list of a scope is in the cache.
-    pub(super) fn synced(&self, scope: usize) {
-        let mut notes = self.lock();
-        let Some(scope) = notes.scopes.get_mut(scope) else { return };
-        scope.is_synced = true;
-        scope.settle();
-        drop(notes);
-        self.changed();
-    }
-
-    /// Something was heard.
-    pub(super) fn heard(&self, event: bool, bookmark: bool) {
-        let now = Timestamp::now();
-        let mut notes = self.lock();
-        if event {
-            notes.last_event = Some(now);
-        }
-        if bookmark {
-            notes.last_bookmark = Some(now);
-        }
-    }
-
-    pub(super) fn encoding(&self, encoding: Encoding) {
-        self.lock().encoding = Some(encoding);
-    }
-
-    pub(super) fn started(&self) {
-        self.each(|scope| {
-            if scope.state == State::Starting {
-                scope.state = State::Syncing;
-            }
-        });
-    }
-
-    pub(super) fn stopped(&self) {
-        self.each(|scope| scope.state = State::Stopped);
-    }
-
-    fn each(&self, act: impl FnMut(&mut Scope)) {
-        self.lock().scopes.iter_mut().for_each(act);
-        self.changed();
-    }
-
-    fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Scope {
-    fn settle(&mut self) {
-        if self.is_synced && self.is_watching && self.state != State::Stopped {
-            if let State::Stale { since, why } = &self.state
-                && why.cause != Cause::Relisting
-            {
-                tracing::info!(%since, "watching works again");
-            }
-            self.state = State::Live;
-        }
-    }
-
-    fn stale(&mut self, cause: Cause, request: String, message: String, again: Duration) {
-        let since = match &self.state {
-            State::Stale { since, .. } => *since,
-            State::Stopped => return,
-            _ => Timestamp::now(),
-        };
-        let why = Why { cause, request, message, again };
-        self.state = State::Stale { since, why };
     }
 }

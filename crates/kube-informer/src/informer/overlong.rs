@@ -39,8 +39,15 @@ const SHORTEST: Duration = Duration::from_millis(10);
 pub(super) async fn run(core: &Core, long: Duration) {
     let mut calls = Calls::new();
     loop {
+        let handlers = core.running();
+        // Most informers of many have none, and are not looked at.
+        if handlers.is_empty() {
+            calls.clear();
+            core.adopted().await;
+            continue;
+        }
+        calls = look(calls, handlers, long);
         sleep((long / 3).max(SHORTEST)).await;
-        calls = look(calls, core.running(), long);
     }
 }
 

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_wait_is_twice_the_one_before_until_the_longest() {
+    async fn promise_03_each_wait_is_twice_the_one_before_until_the_longest() {
         let mut backoff = backoff();
         for seconds in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
             let wait = backoff.failed(None).as_secs_f64();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_healthy_while_it_begins_anew() {
+    async fn promise_03_after_a_healthy_while_it_begins_anew() {
         let mut backoff = backoff();
         for _ in 0..6 {
             let wait = backoff.failed(None);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_server_s_wish_is_honoured_within_reason() {
+    async fn promise_03_the_server_s_wish_is_honoured_within_reason() {
         let mut backoff = backoff();
         assert_eq!(backoff.failed(Some(Duration::from_secs(7))), Duration::from_secs(7));
         assert_eq!(backoff.failed(Some(Duration::from_secs(86_400))), LONGEST_ASKED);

@@ -15,6 +15,9 @@ pub(crate) enum Fault {
     /// The request got no response, or its body broke off.
     #[error("{0}")]
     Connection(String),
+    /// The server's certificate is of no authority that is known here. There may be another one by now.
+    #[error("{0}")]
+    Untrusted(String),
     /// The server answered with an error.
     #[error("the server answered: {0}")]
     Status(Box<Status>),
@@ -62,7 +65,11 @@ pub(crate) enum Remedy {
 
 impl From<Failure> for Fault {
     fn from(failure: Failure) -> Self {
-        if failure.refused { Self::Refused(failure.message) } else { Self::Connection(failure.message) }
+        match failure {
+            Failure { refused: true, message, .. } => Self::Refused(message),
+            Failure { untrusted: true, message, .. } => Self::Untrusted(message),
+            Failure { message, .. } => Self::Connection(message),
+        }
     }
 }
 
@@ -80,7 +87,9 @@ impl Fault {
     pub(crate) fn remedy(&self, streaming: bool) -> Remedy {
         let status = match self {
             // Of what was not received as a whole, nothing was missed.
-            Self::Refused(_) | Self::Connection(_) | Self::Short(_) => return Remedy::Again,
+            Self::Refused(_) | Self::Connection(_) | Self::Untrusted(_) | Self::Short(_) => {
+                return Remedy::Again;
+            }
             Self::Status(status) => status,
             Self::Stalled(_) if streaming => return Remedy::PlainList,
             Self::Body(_) | Self::Stalled(_) | Self::Unreadable(_) => return Remedy::Everything,
@@ -98,6 +107,11 @@ impl Fault {
             400 | 405 | 406 | 415 | 422 if streaming => Remedy::PlainList,
             _ => Remedy::Everything,
         }
+    }
+
+    /// Whether what is read anew from the kubeconfig, or from what is mounted, may help.
+    pub(crate) fn is_of_credentials(&self) -> bool {
+        matches!(self, Self::Untrusted(_)) || self.remedy(false) == Remedy::Credentials
     }
 
     /// Whether the version, or the page, that was asked for is too old.

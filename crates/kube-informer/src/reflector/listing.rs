@@ -129,8 +129,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 Ok(read) => read,
                 Err(Interrupted::Json(error)) => return Ok(self.turn_to_json(&error)),
                 Err(Interrupted::Fault(fault)) => {
-                    let later_page = version.is_some();
-                    if later_page && fault.is_expired() {
+                    let is_later_page = version.is_some();
+                    // Of a server that pages what was not asked for in pages, the same would come for ever.
+                    if is_later_page && limit.is_some() && fault.is_expired() {
                         // The pages took longer than the server keeps them: the same list all at once, then, which a
                         // server with a watch cache need not read from its store.
                         return Ok(State::Listing { freshness, paged: false });

@@ -82,9 +82,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         if matches!(remedy, Remedy::Forbidden | Remedy::NotServed) {
             wait = wait.max(self.settings.slow);
         }
-        self.failing(fault, remedy, wait);
         // What is not accepted now may have been replaced by then.
-        let reload = remedy == Remedy::Credentials;
+        let reload = fault.is_of_credentials();
+        self.failing(fault, remedy, wait);
         State::Pause { until: Instant::now() + wait, reload, next: Box::new(next) }
     }
 

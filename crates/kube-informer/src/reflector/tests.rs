@@ -287,6 +287,24 @@ async fn promise_03_credentials_are_read_anew_and_tried_at_once_one_time_and_wit
     assert_eq!((seen.reloads, seen.pauses[3]), (2, Duration::ZERO));
 }
 
+/// Not within a request: that has a deadline, and a program that logs somebody in may take longer.
+#[tokio::test(start_paused = true)]
+async fn promise_03_authorities_are_read_anew_with_each_wait_where_the_server_is_not_trusted() {
+    let seen = Play::new([
+        Answer::Untrusted,
+        Answer::Untrusted,
+        Answer::Watch(streaming(&[], 5)),
+        Answer::Untrusted,
+        Answer::Untrusted,
+    ])
+    .run()
+    .await;
+    // The last one is of the probe that follows a watch that could not be opened.
+    assert_eq!(seen.reloads, 3, "{seen:?}");
+    let failures = seen.failures().into_iter();
+    assert_eq!(failures.filter(|(fault, _)| matches!(fault, Fault::Untrusted(_))).count(), 3, "{seen:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn promise_04_what_is_not_served_or_forbidden_keeps_its_objects_and_is_asked_for_slowly() {
     for answer in [status(404, "NotFound"), status(403, "Forbidden")] {

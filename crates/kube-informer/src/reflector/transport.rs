@@ -83,6 +83,8 @@ pub(crate) const CLOSED: &str = "the server has closed the connection";
 pub(crate) struct Failure {
     /// Nobody listens there: the server is starting, or gone.
     pub(crate) refused: bool,
+    /// The server's certificate is of no authority that is known here, and those can be read anew.
+    pub(crate) untrusted: bool,
     /// What happened, with its causes.
     pub(crate) message: String,
 }
@@ -92,7 +94,7 @@ pub(crate) trait Transport: Send + Sync {
     /// Sends one request.
     fn send(&self, request: Request) -> impl Future<Output = Result<Response, Failure>> + Send;
 
-    /// The server did not accept the credentials: reads them anew, if they can be read anew.
+    /// The server did not accept the credentials, or is not trusted: reads them and the authorities anew, if they can be read anew.
     fn reload_credentials(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }

@@ -34,7 +34,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 self.watch(watch)
             }
             // The request or its answer is lost, and nothing was missed.
-            Err(fault @ (Fault::Connection(_) | Fault::Stalled(_))) => {
+            Err(fault @ (Fault::Connection(_) | Fault::Untrusted(_) | Fault::Stalled(_))) => {
                 self.fruitless = self.fruitless.saturating_add(1);
                 self.again(fault, State::Probe)
             }

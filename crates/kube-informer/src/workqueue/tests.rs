@@ -72,7 +72,7 @@ fn all<K: Key>(queue: &WorkQueue<K>) -> Vec<K> {
 }
 
 #[test]
-fn keys_come_out_once_each_in_the_order_in_which_they_were_added() {
+fn promise_17_keys_come_out_once_each_in_the_order_in_which_they_were_added() {
     let queue = queue();
     ["b", "a", "b", "c", "a"].into_iter().for_each(|key| queue.add(key));
     assert_eq!((queue.len(), queue.is_empty()), (3, false));
@@ -81,7 +81,7 @@ fn keys_come_out_once_each_in_the_order_in_which_they_were_added() {
 }
 
 #[test]
-fn a_key_that_a_worker_has_is_for_nobody_else_and_runs_once_more() {
+fn promise_17_a_key_that_a_worker_has_is_for_nobody_else_and_runs_once_more() {
     let queue = queue();
     queue.add("a");
     let item = got(&queue).unwrap();
@@ -94,7 +94,7 @@ fn a_key_that_a_worker_has_is_for_nobody_else_and_runs_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_delays_the_earliest_wins() {
+async fn promise_17_of_several_delays_the_earliest_wins() {
     let queue = queue();
     queue.add_after("a", 3 * SECOND);
     queue.add_after("a", SECOND);
@@ -226,7 +226,7 @@ async fn the_highest_priority_counts_for_delayed_and_running_keys_too() {
 }
 
 #[test]
-fn a_stream_of_urgent_keys_does_not_starve_the_others() {
+fn promise_17_a_stream_of_urgent_keys_does_not_starve_the_others() {
     let queue = WorkQueue::new(Settings::default().patience(4));
     (0..100).for_each(|key| queue.at(Priority::Low).add(key));
     let mut low = 0;
@@ -243,7 +243,7 @@ fn a_stream_of_urgent_keys_does_not_starve_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_wait_longer_each_time_until_the_key_is_forgotten() {
+async fn promise_17_retries_wait_longer_each_time_until_the_key_is_forgotten() {
     let queue = WorkQueue::new(Settings::default().limiter(Exponential::default()));
     queue.add("a");
     let began = Instant::now();
@@ -292,7 +292,7 @@ async fn an_item_that_is_dropped_by_a_panic_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_end_workers_get_what_is_ready_and_then_nothing() {
+async fn promise_17_after_the_end_workers_get_what_is_ready_and_then_nothing() {
     let queue = queue();
     queue.add("a");
     queue.add_after("due", SECOND);
@@ -330,7 +330,7 @@ async fn all_who_wait_are_told_of_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_waits_until_everything_is_done_also_what_was_added_meanwhile() {
+async fn promise_17_a_drain_waits_until_everything_is_done_also_what_was_added_meanwhile() {
     let queue = queue();
     ["a", "b"].into_iter().for_each(|key| queue.add(key));
     queue.add_after("late", MINUTE);

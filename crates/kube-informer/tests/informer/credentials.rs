@@ -1,7 +1,7 @@
 //! Who one is: tokens and certificates that are not accepted, those that a server shows, and that both are read anew.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -13,6 +13,7 @@ use kube_informer_apiserver::Server;
 use kube_informer_testbed::certs::Authority;
 use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Credentials;
 use kube_informer_testbed::proxy::{Answer, Match};
 use kube_informer_testbed::require;
@@ -79,7 +80,9 @@ async fn credentials_that_expire_are_read_anew() -> Result<()> {
 
 /// Config maps of a test's namespace, in JSON: the server's version need not be known for that.
 async fn watched(source: Source, place: &Place) -> Result<(Factory, Informer<ConfigMap>, [Replay; 2])> {
-    let factory = Factory::from_source(source).await?.timings(short());
+    // No watch is long: on the way of some to the server there is nobody who could cut it.
+    let timings = short().watch(Duration::from_secs(5)).overdue(SOON);
+    let factory = Factory::from_source(source).await?.timings(timings);
     let informer = factory
         .configure::<ConfigMap>(Scope::namespace(&place.namespace))
         .labels("made=here")?
@@ -146,7 +149,7 @@ async fn a_client_certificate_that_has_expired_is_said_and_a_new_one_is_read() -
     stage.config_maps(&["one"], "1").await?;
     let name = format!("user-{}", place.namespace);
     may_watch(place, "watcher", &[], user(&name)).await?;
-    let expired = require!(cluster.expired_user(&name), else Ok(()));
+    let expired = require!(cluster.user_until(&name, SystemTime::now() - SOON), else Ok(()));
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("kubeconfig");
     expired.write(&file)?;
@@ -159,6 +162,42 @@ async fn a_client_certificate_that_has_expired_is_said_and_a_new_one_is_read() -
     ready(&factory, &told).await?;
     live(&informer).await;
     stage.settled(&informer, MADE_HERE, &[&told[0], &told[1]]).await;
+    factory.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_certificate_that_expires_on_the_way_is_said_and_a_new_one_is_read() -> Result<()> {
+    let cluster = require!(Cluster::shared().await, else Ok(()));
+    let stage = Stage::before(Place::real(cluster.clone(), "expiring certificate").await?).await?;
+    let place = &stage.place;
+    stage.config_maps(&["one"], "1").await?;
+    let name = format!("user-{}", place.namespace);
+    may_watch(place, "watcher", &[], user(&name)).await?;
+    // Long enough to list one object on a busy machine; the server's clock goes on as it likes.
+    let user = require!(cluster.user_until(&name, SystemTime::now() + SOON / 3), else Ok(()));
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("kubeconfig");
+    user.write(&file)?;
+    let (factory, informer, told) = watched(Source::file(&file), place).await?;
+    ready(&factory, &told).await?;
+    let relists = live(&informer).await.relists;
+
+    let endpoint = Endpoint::new(user)?;
+    eventually("the certificate is refused", SOON, async || {
+        endpoint.get("/version").await.ok().filter(|answer| answer.status == 401)
+    })
+    .await;
+    // The watch goes on until it ends, and is the last one.
+    assert_said(&stale(&informer, Cause::Unauthorized).await, place, Cause::Unauthorized, "Unauthorized");
+    stage.change("one", "2").await?;
+    assert_eq!(informer.list().count(), 1, "what is known stays");
+
+    let valid = std::fs::read_to_string(cluster.kubeconfig_for_user(&name, &[]).await?)?;
+    replace(&file, &valid)?;
+    live(&informer).await;
+    stage.settled(&informer, MADE_HERE, &[&told[0], &told[1]]).await;
+    assert_eq!(live(&informer).await.relists, relists, "the watch was resumed, and nothing listed");
     factory.shutdown().await;
     Ok(())
 }

@@ -61,8 +61,24 @@ async fn come_and_go(informer: Informer, number: usize, token: Arc<()>, over: Ar
     Ok(())
 }
 
+/// A runtime that can be dropped in another one, where a test fails.
+struct Inner(Option<Runtime>);
+
+impl Inner {
+    fn get(&self) -> &Runtime {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.0.take().unwrap().shutdown_background();
+    }
+}
+
 async fn promise_12_a_hundred_who_come_and_go_leave_no_task_and_no_registration(place: Place) -> Result<()> {
-    let (stage, runtime) = (Stage::before(place).await?, Runtime::new()?);
+    let (stage, inner) = (Stage::before(place).await?, Inner(Some(Runtime::new()?)));
+    let runtime = inner.get();
     let (endpoint, namespace) = (&stage.place.endpoint, &stage.place.namespace);
     load::install_custom_resources(endpoint).await?;
     load::write_all(endpoint, namespace, load::custom_resources(1, OBJECTS), 8).await?;
@@ -106,6 +122,5 @@ async fn promise_12_a_hundred_who_come_and_go_leave_no_task_and_no_registration(
     let tasks = runtime.metrics();
     eventually("no task is left", SOON, async || (tasks.num_alive_tasks() == 0).then_some(())).await;
     assert!(stage.proxy.wait_connections(0, SOON).await, "{:?}", stage.proxy.requests().open());
-    runtime.shutdown_background();
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -16,6 +16,7 @@ use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Match};
 use kube_informer_testbed::require;
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::{Replay, cached};
@@ -247,15 +248,17 @@ async fn a_resource_that_is_defined_later_is_followed(place: Place) -> Result<()
     Ok(())
 }
 
-/// Who is asked to convert objects, and does not answer: nobody listens there.
-fn nobody() -> Result<Value> {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+/// Who is asked to convert objects, and does not answer: nobody listens there, nor will as long as the socket is kept.
+fn nobody() -> Result<(Value, Socket)> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into())?;
+    let closed = socket.local_addr()?.as_socket().context("no address")?;
     let key = rcgen::KeyPair::generate()?;
     let authority = rcgen::CertificateParams::new(vec!["localhost".to_owned()])?.self_signed(&key)?.pem();
     let client =
         json!({ "url": format!("https://{closed}/convert"), "caBundle": STANDARD.encode(authority) });
     let webhook = json!({ "clientConfig": client, "conversionReviewVersions": ["v1"] });
-    Ok(json!({ "strategy": "Webhook", "webhook": webhook }))
+    Ok((json!({ "strategy": "Webhook", "webhook": webhook }), socket))
 }
 
 /// The embedded server asks nobody to convert.
@@ -286,7 +289,8 @@ async fn objects_that_the_server_cannot_convert_are_kept_and_the_cause_is_named(
         .await;
         Ok(())
     };
-    convert(nobody()?, false).await?;
+    let (nobody, _socket) = nobody()?;
+    convert(nobody, false).await?;
     gears.stage.proxy.cut_open(Match::watch()).await;
     // The server fails to fill its own cache, says why, and asks to come back in half a minute.
     let named = |health: &Health| {

@@ -22,6 +22,7 @@ on_both! {
     pod_informer_prints_what_happens_to_pods,
     pod_informer_says_everything_again,
     dynamic_informer_tells_of_any_resource,
+    the_program_of_the_first_page_runs,
     indexed_pods_finds_pods_by_node,
     metadata_only_sees_no_secret,
     narrow_view_reads_two_fields,
@@ -29,10 +30,13 @@ on_both! {
     manager_tells_the_story_of_one_object,
 }
 
+const EXAMPLES: [&str; 6] =
+    ["first_page", "pod_informer", "dynamic_informer", "indexed_pods", "metadata_only", "narrow_view"];
+
 #[test]
 fn the_examples_to_begin_with_have_less_than_sixty_lines() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    for name in ["pod_informer", "dynamic_informer", "indexed_pods", "metadata_only", "narrow_view"] {
+    for name in EXAMPLES {
         let text = std::fs::read_to_string(folder.join(format!("{name}.rs"))).unwrap();
         let lines = text.lines().count();
         assert!((10..60).contains(&lines), "{name} has {lines} lines");
@@ -310,6 +314,22 @@ async fn dynamic_informer_takes_the_cluster_that_it_runs_in_before_the_kubeconfi
     // The same program, where nothing is mounted.
     let outside = Example::run("dynamic_informer", &["cm"], &elsewhere);
     outside.until(&format!("added: ConfigMap {}/elsewhere", elsewhere.namespace));
+    Ok(())
+}
+
+#[test]
+fn the_program_of_the_first_page_is_an_example() {
+    let example = include_str!("../../examples/first_page.rs");
+    let (_, program) = example.split_once("\n\n").unwrap();
+    let page = include_str!("../../../../README.md");
+    assert!(page.contains(&format!("```rust,no_run\n{program}```\n")), "they differ");
+}
+
+async fn the_program_of_the_first_page_runs(place: Place) -> Result<()> {
+    with_account(&place).await?;
+    place.post(&place.path("pods"), &pod("first")).await?;
+    let output = Example::run("first_page", &[], &place).rest();
+    assert!(output.contains(&format!("{}/first Some(PodStatus", place.namespace)), "{output}");
     Ok(())
 }
 

@@ -20,7 +20,7 @@ on_both! {
     informers_start_with_the_factory_and_later_ones_by_themselves,
     what_is_not_synced_is_named_with_the_reason,
     a_stopped_informer_is_gone_for_everyone_and_asking_again_makes_another,
-    nothing_is_left_of_a_factory_that_was_shut_down,
+    promise_12_nothing_is_left_of_a_factory_that_was_shut_down,
     nothing_is_left_of_a_factory_that_was_dropped,
 }
 
@@ -183,7 +183,7 @@ async fn assert_nothing_is_left(stage: &Stage, runtime: Runtime, busy: &Busy) {
     runtime.shutdown_background();
 }
 
-async fn nothing_is_left_of_a_factory_that_was_shut_down(place: Place) -> Result<()> {
+async fn promise_12_nothing_is_left_of_a_factory_that_was_shut_down(place: Place) -> Result<()> {
     let (stage, runtime) = (Stage::before(place).await?, Runtime::new()?);
     let (factory, busy) = run_apart(&stage, &runtime, true).await?;
     let handle = factory.clone();

@@ -138,10 +138,12 @@ async fn changes_that_wait_for_others_are_all_told_over_one_watch(place: Place) 
     };
     assert_eq!(informer.stats().gather, LONGEST_GATHER);
     update(200.0).await;
-    update(1e6).await;
     let gathered = informer.stats().gathered;
     assert!(gathered > 0, "no change has waited");
-    assert!(gathered < 2 * UPDATES, "{gathered} reads of {UPDATES} changes, and as many again");
+    // Ten come while one waits as long as it can; from a server that is busy, fewer.
+    assert!(gathered < UPDATES * 3 / 4, "{gathered} reads of {UPDATES} changes");
+    update(1e6).await;
+    let gathered = informer.stats().gathered;
     let page = Page::of(&registry);
     page.assert("kube_informer_gathered_total", &["resource=\"gadgets."], gathered as f64);
     page.assert("kube_informer_gather_seconds", &["resource=\"gadgets."], LONGEST_GATHER.as_secs_f64());

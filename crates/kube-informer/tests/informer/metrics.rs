@@ -15,7 +15,7 @@ use crate::harness::{Place, SOON, on_both};
 use crate::stage::{Stage, health, live, short, stale};
 
 on_both! {
-    a_scrape_tells_what_informers_and_handlers_do,
+    promise_15_a_scrape_tells_what_informers_and_handlers_do,
     what_has_ended_is_not_told_of,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn registry(factory: &Factory) -> Registry {
 
 const MAPS: &str = "resource=\"configmaps\"";
 
-async fn a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<()> {
+async fn promise_15_a_scrape_tells_what_informers_and_handlers_do(place: Place) -> Result<()> {
     let stage = Stage::before(place).await?;
     stage.config_maps(&["a", "b"], "1").await?;
     let factory = stage.factory(short()).await?;

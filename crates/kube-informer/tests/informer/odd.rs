@@ -12,8 +12,10 @@ use kube_informer::factory::{Factory, Timings};
 use kube_informer::informer::{Cause, Delivery, Health, Informer, Scope, State, Written};
 use kube_informer::object::Version;
 use kube_informer_apiserver::Server;
+use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Events, Match};
+use kube_informer_testbed::require;
 use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, on_both};
@@ -33,7 +35,7 @@ on_both! {
     a_newer_server_is_asked_for_json,
 }
 
-/// Config maps in JSON, which tests can write, an informer of them, and two who are told.
+/// Config maps, mostly in JSON, which tests can write, an informer of them, and two who are told.
 struct Play {
     stage: Stage,
     factory: Factory,
@@ -43,17 +45,25 @@ struct Play {
 
 impl Play {
     async fn prepare(place: Place, timings: Timings) -> Result<Self> {
+        Self::prepare_in(Encoding::Json, place, timings).await
+    }
+
+    async fn prepare_in(encoding: Encoding, place: Place, timings: Timings) -> Result<Self> {
         let stage = Stage::before(place).await?;
         stage.config_maps(&["bad", "good"], "1").await?;
         let factory = stage.factory(timings).await?;
         let builder = factory.configure::<ConfigMap>(Scope::namespace(&stage.place.namespace));
-        let informer = builder.labels("made=here")?.encoding(Encoding::Json).cast().informer();
+        let informer = builder.labels("made=here")?.encoding(encoding).cast().informer();
         let told = Replay::both(&informer);
         Ok(Self { stage, factory, informer, told })
     }
 
     async fn begin(place: Place) -> Result<Self> {
-        let play = Self::prepare(place, short()).await?;
+        Self::begin_in(Encoding::Json, place).await
+    }
+
+    async fn begin_in(encoding: Encoding, place: Place) -> Result<Self> {
+        let play = Self::prepare_in(encoding, place, short()).await?;
         play.factory.start();
         ready(&play.factory, &play.told).await?;
         live(&play.informer).await;
@@ -203,7 +213,7 @@ async fn a_version_that_is_no_number_does_no_harm(place: Place) -> Result<()> {
 }
 
 /// Puts a bookmark before, or after, the next change of `good`, on the watch that is open. The server's own do not come.
-fn bookmark(play: &Play, is_first: bool, object: Value) {
+fn bookmark(play: &Play, is_first: bool, object: Vec<u8>) {
     let next = || Events::modified().named("good");
     let proxy = &play.stage.proxy;
     proxy.on_open(Match::watch()).swallow_bookmarks();
@@ -211,19 +221,48 @@ fn bookmark(play: &Play, is_first: bool, object: Value) {
     let one = if is_first { next() } else { next().skip(1) };
     proxy.on_open(Match::watch()).edit_events(one.at_most(1), move |event| {
         event.set_kind("BOOKMARK");
-        event.set_object(object.to_string());
+        event.set_object(object.clone());
     });
 }
 
+/// A version that no server has come to.
+const FAR: u64 = 999_999_999;
+
 async fn an_odd_bookmark_is_said_and_not_believed(place: Place) -> Result<()> {
-    let play = Play::begin(place).await?;
-    let far = 999_999_999_u64;
-    let of = |kind: &str, metadata: Value| json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata });
+    let of = |kind: &str, metadata: Value| {
+        json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata }).to_string().into_bytes()
+    };
     let odd = [
-        (of("Pod", json!({ "resourceVersion": far.to_string() })), "an object of the kind \"Pod\""),
+        (of("Pod", json!({ "resourceVersion": FAR.to_string() })), "an object of the kind \"Pod\""),
         (of("ConfigMap", json!({})), "a bookmark without a version"),
-        (of("ConfigMap", json!({ "resourceVersion": far })), "expected a string"),
+        (of("ConfigMap", json!({ "resourceVersion": FAR })), "expected a string"),
     ];
+    odd_bookmarks(Play::begin(place).await?, odd).await
+}
+
+/// Only the real server has protobuf.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_odd_bookmark_in_protobuf_is_said_and_not_believed() -> Result<()> {
+    let cluster = require!(Cluster::shared().await, else Ok(()));
+    let place = Place::real(cluster, "odd bookmarks in protobuf").await?;
+    // Fields of bytes, all of them short.
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let of = |kind: &str, metadata: &[u8]| {
+        let kind = field(1, &[field(1, b"v1"), field(2, kind.as_bytes())].concat());
+        [b"k8s\0".to_vec(), kind, field(2, &field(1, metadata))].concat()
+    };
+    let far = FAR.to_string();
+    let odd = [
+        (of("Pod", &field(6, far.as_bytes())), "expected v1 ConfigMap, not v1 Pod"),
+        (of("ConfigMap", &[]), "a bookmark without a version"),
+        (of("ConfigMap", &[6 << 3, 7]), "resourceVersion"),
+    ];
+    let play = Play::begin_in(Encoding::Protobuf, place).await?;
+    assert_eq!(live(&play.informer).await.encoding, Some(Encoding::Protobuf));
+    odd_bookmarks(play, odd).await
+}
+
+async fn odd_bookmarks(play: Play, odd: [(Vec<u8>, &str); 3]) -> Result<()> {
     for ((object, says), number) in odd.into_iter().zip(1..) {
         bookmark(&play, true, object);
         let value = format!("after {number}");
@@ -233,7 +272,7 @@ async fn an_odd_bookmark_is_said_and_not_believed(place: Place) -> Result<()> {
         assert_eq!((health.unreadable, health.watches), (number, 1), "{health:#?}");
         play.assert_said(health, "WATCH", &["a bookmark: ", says]);
         let version = play.informer.snapshot().version(&play.stage.place.namespace).and_then(Version::number);
-        assert!(version.is_some_and(|version| version < far), "{version:?}");
+        assert!(version.is_some_and(|version| version < FAR), "{version:?}");
     }
     play.stage.settled(&play.informer, MADE_HERE, &[&play.told[0], &play.told[1]]).await;
     // What comes is of the version that was seen, not of that which a bookmark named.
@@ -249,7 +288,8 @@ async fn a_bookmark_whose_version_is_no_number_is_taken_back_by_the_server(place
     let play = Play::begin(place).await?;
     let namespace = &play.stage.place.namespace;
     let odd = "no-number";
-    bookmark(&play, false, json!({ "kind": "ConfigMap", "metadata": { "resourceVersion": odd } }));
+    let object = json!({ "kind": "ConfigMap", "metadata": { "resourceVersion": odd } });
+    bookmark(&play, false, object.to_string().into_bytes());
     play.stage.change("good", "2").await?;
     let seen = || play.informer.snapshot().version(namespace).map(ToString::to_string);
     eventually("it was seen", SOON, async || (seen().as_deref() == Some(odd)).then_some(())).await;

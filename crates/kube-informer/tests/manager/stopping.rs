@@ -12,14 +12,14 @@ use kube_informer_testbed::on_both;
 use crate::harness::{Place, SOON, Told, quick};
 
 on_both! {
-    stops_of_all_kinds_at_the_same_time_stop_everything_once,
+    promise_20_stops_of_all_kinds_at_the_same_time_stop_everything_once,
     an_informer_that_begins_anew_is_not_left_behind_by_a_stop,
     adds_and_stops_that_race_leave_what_was_added_last_or_nothing,
     numbers_are_right_after_restarts_and_gone_after_the_stop,
     a_shutdown_ends_everything_and_can_be_repeated,
 }
 
-async fn stops_of_all_kinds_at_the_same_time_stop_everything_once(place: Place) -> Result<()> {
+async fn promise_20_stops_of_all_kinds_at_the_same_time_stop_everything_once(place: Place) -> Result<()> {
     let manager = place.manager().await?;
     for name in ["a", "b", "c", "d", "e"] {
         place.make(name, "1").await?;

@@ -1,4 +1,4 @@
-//! Handlers that never return, while objects change a thousand times per second: the process does not grow.
+//! Handlers that never return, while objects change as often as the server takes it: the process does not grow.
 
 use std::sync::mpsc;
 

@@ -375,7 +375,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 40 } else { 400 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_cache_answers_as_a_naive_one_does_and_snapshots_stay(
+    fn promise_08_the_cache_answers_as_a_naive_one_does_and_snapshots_stay(
         scoped in any::<bool>(),
         batches in proptest::collection::vec(proptest::collection::vec(step(), 0..12), 1..12),
     ) {

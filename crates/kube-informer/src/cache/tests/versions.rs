@@ -23,7 +23,7 @@ fn promise_07_an_object_that_was_made_again_is_deleted_and_added() {
 }
 
 #[test]
-fn where_a_successor_that_was_never_seen_is_gone_nothing_is_left() {
+fn promise_07_where_a_successor_that_was_never_seen_is_gone_nothing_is_left() {
     let (mut writer, cache) = cache(Scopes::all());
     let mut maker = Maker::new();
     let mut of =

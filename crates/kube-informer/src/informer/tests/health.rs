@@ -9,6 +9,7 @@ use super::SOON;
 use super::hand::Hand;
 use crate::encoding::Encoding;
 use crate::reflector::fault::{Fault, Remedy};
+use crate::reflector::transport::CLOSED;
 use crate::reflector::{Report, Why as Reason};
 use crate::wire::Status;
 
@@ -54,6 +55,43 @@ async fn promise_15_health_says_where_it_stands_and_why() {
     report(Report::Watching { encoding: Encoding::Json });
     let health = informer.health();
     assert_eq!((state(), health.watches, health.relists.first, health.relists.expired), ("live", 2, 1, 1));
+}
+
+#[tokio::test]
+async fn promise_15_what_is_broken_stays_so_whatever_still_works() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let report = |report| informer.core().board().report(0, &report);
+    hand.list(&[("a", 1)], 3);
+    report(Report::Watching { encoding: Encoding::Json });
+    assert_eq!(informer.health().state, State::Live);
+    informer.core().board().broken("a panic");
+    let broken = informer.health().state;
+    // Its reflector does not know yet.
+    report(Report::Watching { encoding: Encoding::Json });
+    let (request, fault) = ("WATCH /api/v1/pods".to_owned(), Fault::Connection("cut".to_owned()));
+    report(Report::Failing { request, fault, remedy: Remedy::Again, again: Duration::ZERO });
+    informer.core().board().synced(0);
+    assert_eq!(informer.health().state, broken);
+    let State::Stale { why, .. } = broken else { panic!("{broken}") };
+    assert_eq!((why.cause, &*why.message), (Cause::Broken, "a panic"));
+    informer.core().board().stopped();
+    assert_eq!(informer.health().state, State::Stopped);
+}
+
+#[tokio::test]
+async fn a_watch_that_is_closed_needs_no_advice_and_a_list_does() {
+    let hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let said = |request: &str| {
+        let (request, fault) = (request.to_owned(), Fault::Connection(CLOSED.to_owned()));
+        let report = Report::Failing { request, fault, remedy: Remedy::Again, again: Duration::ZERO };
+        informer.core().board().report(0, &report);
+        informer.health().state.to_string()
+    };
+    let advice = Cause::Connection.advice();
+    assert!(!said("WATCH /api/v1/pods?watch=1").contains(advice));
+    assert!(said("LIST /api/v1/pods?limit=500").contains(advice));
 }
 
 #[tokio::test]

@@ -40,6 +40,8 @@ async fn a_call_of_a_handler_that_does_not_return_is_said_once_and_so_is_the_nex
     let (lines, _said) = Lines::of("informer");
     let mut hand = Hand::new(Scope::All);
     watch(&hand);
+    // There is nobody yet to look at.
+    pass(LONG).await;
     let gate = Arc::new(Semaphore::new(0));
     let informer = hand.informer();
     let stuck = informer.subscribe().name("stuck").handler(Held(Arc::clone(&gate)));

@@ -228,7 +228,7 @@ async fn twice<T>(ended: &AtomicU32, end: impl AsyncFn() -> T) -> T {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_that_is_repeated_waits_as_the_first_did() {
+async fn promise_20_a_stop_that_is_repeated_waits_as_the_first_did() {
     for way in 0..4 {
         let manager = manager().started();
         let ended = Arc::new(AtomicU32::new(0));

@@ -163,7 +163,7 @@ async fn an_informer_that_was_stopped_begins_anew_and_what_was_missed_is_told() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stuck_begins_anew_later_each_time_and_one_never_waits_for_another() {
+async fn promise_20_what_is_stuck_begins_anew_later_each_time_and_one_never_waits_for_another() {
     let manager = manager().started();
     let (_, mut a, hand) = add(&manager, "a").await;
     let (_, mut b, mut other) = add(&manager, "b").await;

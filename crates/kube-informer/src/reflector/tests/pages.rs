@@ -106,6 +106,27 @@ async fn promise_01_a_list_whose_pages_and_version_both_expired_is_read_as_the_n
     );
 }
 
+/// Some that are no kube-apiservers do.
+#[tokio::test(start_paused = true)]
+async fn promise_01_a_server_that_pages_what_was_asked_for_all_at_once_is_asked_for_the_newest_and_does_not_loop()
+ {
+    let begin = [status(UNSUPPORTED, "Invalid")];
+    let rest = [Answer::Body(list(&EIGHT, 7)), Answer::Watch(vec![Piece::Hang])];
+    let answers = begin.into_iter().chain(half(5)).chain(half(6)).chain(rest);
+    let seen = Play::new(answers).run().await;
+    assert_eq!(seen.deltas, [all(7)]);
+    assert_eq!(
+        seen.requests[1..6],
+        [
+            "limit=500 resourceVersion=0",
+            "limit=500 continue=next",
+            "resourceVersion=0",
+            "limit=500 continue=next",
+            "limit=500",
+        ]
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn promise_01_a_server_that_pages_a_list_of_any_version_is_asked_for_pages_from_then_on() {
     let again = |first: String, rest: Option<String>| {

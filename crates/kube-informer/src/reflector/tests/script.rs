@@ -32,6 +32,12 @@ pub(super) enum Answer {
     Refused,
     /// The connection breaks before there is an answer.
     Lost,
+    /// The server's certificate is of no authority that is known.
+    Untrusted,
+}
+
+fn failure(message: &str) -> Failure {
+    Failure { refused: false, untrusted: false, message: message.to_owned() }
 }
 
 /// A part of a watch. After the last one the server ends it.
@@ -360,8 +366,9 @@ impl Transport for Scripted {
                 let page = Piece::Text("<html>Bad gateway</html>".to_owned());
                 Ok(Response { content_type: Some("text/html".to_owned()), ..json(200, vec![page], None) })
             }
-            Answer::Lost => Err(Failure { refused: false, message: "reset".to_owned() }),
-            Answer::Refused => Err(Failure { refused: true, message: "refused".to_owned() }),
+            Answer::Lost => Err(failure("reset")),
+            Answer::Refused => Err(Failure { refused: true, ..failure("refused") }),
+            Answer::Untrusted => Err(Failure { untrusted: true, ..failure("UnknownIssuer") }),
         }
     }
 
@@ -405,7 +412,7 @@ impl Body for Scroll {
                         tokio::time::sleep_until(until).await;
                     }
                     Some(Piece::Broken) => {
-                        return Some(Err(Failure { refused: false, message: "reset".to_owned() }));
+                        return Some(Err(failure("reset")));
                     }
                     Some(Piece::Text(text)) => {
                         let chunk = Bytes::from(std::mem::take(text));

@@ -37,7 +37,7 @@ fn fast_tries_come_before_slow_ones() {
 }
 
 #[test]
-fn a_bucket_gives_its_burst_at_once_and_the_rest_at_its_rate() {
+fn promise_17_a_bucket_gives_its_burst_at_once_and_the_rest_at_its_rate() {
     let mut bucket = TokenBucket::new(Duration::from_millis(100), 3);
     assert_eq!(millis(&mut bucket, 1, 5), [0, 0, 0, 100, 200], "those who wait stand in line");
     let mut now = Instant::now();

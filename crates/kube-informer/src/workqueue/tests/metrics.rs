@@ -25,7 +25,7 @@ fn value(registry: &Registry, series: &str) -> Option<f64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_names_are_those_of_client_go() {
+async fn promise_17_the_names_are_those_of_client_go() {
     let (metrics, registry) = registered();
     assert_eq!(text(&registry), "# EOF\n");
     let queue = WorkQueue::<u32>::new(Settings::default().metrics(&metrics, "pods"));
