@@ -61,7 +61,7 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub truncated: u32,
     /// Who wrote it, where the server tells and the informer [keeps](kube_informer::encoding::ManagedFields::Writers) it.
-    /// Nobody knows who deleted something.
+    /// Nobody knows who deleted something, who gave a pod its node, or who only took something away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Actor>,
     /// Why it came or went, where that is not that it was made or deleted.
@@ -222,7 +222,7 @@ impl Change {
             diff::diff(&document(old)?, &document(new)?)
         };
         change.say_modified(deltas, 0);
-        change.actor = actor::of_change(old, new, &change.classes);
+        change.actor = actor::of_change(old, new, &change);
         Ok(change)
     }
 
@@ -267,6 +267,7 @@ impl Change {
         let more = earlier.truncated.saturating_add(later.truncated).saturating_add(lost);
         if earlier.what == What::Modified {
             change.say_modified(merged.deltas, more);
+            change.actor = change.actor.take().filter(|_| !actor::is_unsigned(&change));
             return Some(change);
         }
         change.what = What::Added;

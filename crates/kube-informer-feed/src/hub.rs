@@ -57,6 +57,7 @@ mod publisher;
 
 // How it is asked for.
 mod builder;
+mod called;
 mod names;
 mod resolve;
 mod subscribe;
@@ -69,6 +70,7 @@ use crate::message::{Message, StatusState};
 use crate::metrics::Metrics;
 use crate::session::Session;
 use builder::Settings;
+use called::Called;
 use names::Names;
 use news::{News, Tale, TopicId};
 use topic::Topic;
@@ -87,6 +89,7 @@ pub(crate) struct Inner {
     turned: Notify,
     pub(crate) metrics: Arc<Metrics>,
     names: Names,
+    called: Called,
     /// Held by whoever begins to follow a resource that nobody asked for at the start, or gives one up.
     opening: tokio::sync::Mutex<()>,
     links: AtomicU64,

@@ -10,6 +10,7 @@ use kube_informer::factory::Factory;
 use kube_informer::informer::Scope;
 use kube_informer::resource::Resource;
 
+use super::called::Called;
 use super::names::Names;
 use super::{Core, Hub, Inner, resolve};
 use crate::journal::{Bounds, Journal};
@@ -157,6 +158,7 @@ impl Builder {
         let Self { factory, wanted, settings, journal } = self;
         let deadline = settings.patience;
         let mut resources = Vec::new();
+        let asks = wanted.iter().any(|wanted| matches!(wanted, Wanted::Named(_)));
         for wanted in wanted {
             resources.push(match wanted {
                 Wanted::Known(resource) => resource,
@@ -179,12 +181,20 @@ impl Builder {
                 turned: tokio::sync::Notify::new(),
                 metrics: Arc::new(Metrics::default()),
                 names: Names::default(),
+                called: Called::default(),
                 opening: tokio::sync::Mutex::default(),
                 links: AtomicU64::new(0),
             }),
         };
         for resource in resources {
             hub.follow(resource, true);
+        }
+        // The cluster has just answered, and so no client need wait for this. Where nothing was asked, nothing is waited for here.
+        if asks && !hub.is_any() {
+            let wanted = hub.inner.core().wanted();
+            let learnt = hub.inner.called.learn(&hub.inner.factory, &wanted);
+            // Where that fails, it is tried again when a client needs it.
+            _ = tokio::time::timeout(deadline, learnt).await;
         }
         Ok(hub)
     }

@@ -14,9 +14,10 @@ pub(crate) fn added(new: &Object) -> Change {
     Change::added(new).unwrap_or_else(|error| blind(What::Added, new, &error))
 }
 
-/// It came into what was asked for.
-pub(crate) fn entered(new: &Object) -> Change {
-    Change { reason: Some(Reason::EnteredSelector), ..added(new) }
+/// It came into what was asked for, by a change: when and whose it was counts, and not who made the object once.
+pub(crate) fn entered(new: &Object, by: &Change) -> Change {
+    let reason = Some(Reason::EnteredSelector);
+    Change { reason, time: by.time, actor: by.actor.clone(), ..added(new) }
 }
 
 /// It changed.
@@ -32,10 +33,10 @@ pub(crate) fn deleted(last: &Object, certain: bool) -> Change {
     })
 }
 
-/// It went out of what was asked for.
-pub(crate) fn left(last: &Object) -> Change {
-    let summary = "not selected any more".to_owned();
-    Change { reason: Some(Reason::LeftSelector), summary, ..deleted(last, true) }
+/// It went out of what was asked for, by a change.
+pub(crate) fn left(last: &Object, by: &Change) -> Change {
+    let (reason, summary) = (Some(Reason::LeftSelector), "not selected any more".to_owned());
+    Change { reason, summary, time: by.time, actor: by.actor.clone(), ..deleted(last, true) }
 }
 
 /// The whole of an object as JSON. Values of secrets are hidden: whoever may see the feed need not be allowed to see them.

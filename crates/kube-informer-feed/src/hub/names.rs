@@ -1,5 +1,5 @@
-//! What the cluster calls things, asked seldom: however many names clients try, and however wrong they are, the cluster is
-//! asked once in a while.
+//! What the cluster calls things, for those who may have any of them; asked seldom: however many names clients try, and however
+//! wrong they are, the cluster is asked once in a while.
 
 use std::time::Duration;
 
@@ -19,21 +19,22 @@ pub(super) struct Names {
 #[derive(Debug)]
 struct Known {
     at: Instant,
-    catalog: Result<Catalog, String>,
+    /// `None` where the cluster did not say.
+    catalog: Option<Catalog>,
 }
 
 /// Why a name is no resource.
 pub(super) enum Unknown {
     Resolve(ResolveError),
-    /// The cluster did not say.
-    Unasked(String),
+    /// The cluster did not say. Why is for its operators, in the log.
+    Unasked,
 }
 
 /// A name that was there so lately is there.
 const STAYS: Duration = Duration::from_secs(60);
 
 /// A name that was not there so lately is not there, and who did not answer so lately does not answer.
-const MISSES: Duration = Duration::from_secs(2);
+pub(super) const MISSES: Duration = Duration::from_secs(2);
 
 impl Names {
     /// The resource that is named as for `kubectl`.
@@ -45,7 +46,11 @@ impl Names {
                 return found;
             }
         }
-        let catalog = factory.catalog().await.map_err(|error| error.to_string());
+        let catalog = factory.catalog().await;
+        if let Err(error) = &catalog {
+            tracing::warn!(%error, "clients that name a resource are told to try again later");
+        }
+        let catalog = catalog.ok();
         known.insert(Known { at: Instant::now(), catalog }).find(name)
     }
 }
@@ -53,8 +58,8 @@ impl Names {
 impl Known {
     fn find(&self, name: &str) -> Result<Resource, Unknown> {
         match &self.catalog {
-            Ok(catalog) => catalog.resolve(name).map_err(Unknown::Resolve),
-            Err(reason) => Err(Unknown::Unasked(reason.clone())),
+            Some(catalog) => catalog.resolve(name).map_err(Unknown::Resolve),
+            None => Err(Unknown::Unasked),
         }
     }
 }

@@ -130,8 +130,8 @@ impl Told {
     /// The change as it is seen.
     pub(crate) fn change(&self, seen: Seen) -> Change {
         match (seen, &self.old, &self.new) {
-            (Seen::Entered, _, Some(new)) => describe::entered(new),
-            (Seen::Left, Some(old), _) => describe::left(old),
+            (Seen::Entered, _, Some(new)) => describe::entered(new, &self.change),
+            (Seen::Left, Some(old), _) => describe::left(old, &self.change),
             _ => self.change.clone(),
         }
     }

@@ -1,6 +1,6 @@
 //! What clients send wrongly is said to them, and to nobody else.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::SinkExt;
@@ -16,59 +16,6 @@ use crate::harness::{Feed, Place, on_both};
 
 on_both! {
     a_request_that_is_wrong_is_refused_and_the_connection_stays,
-    who_may_have_some_resources_is_not_told_which_others_there_are,
-    who_may_have_any_resource_is_told_what_may_be_meant_and_no_list_of_groups,
-}
-
-/// What is there, by its name, a short name or a kind; what is not; and what is there and cannot be watched.
-async fn who_may_have_some_resources_is_not_told_which_others_there_are(place: Place) -> Result<()> {
-    let feed = place.feed().await?;
-    let mut client = feed.client().await?;
-    for name in [
-        "secrets",
-        "deploy",
-        "Deployment",
-        "podz",
-        "deploymets",
-        "things.example.com",
-        "bindings",
-        "subjectaccessreviews",
-        "apps/v1/deployments",
-        "apps/v1/deploymets",
-        "v1/bindings",
-    ] {
-        client.sub("s", json!({ "gvr": name })).await?;
-        let (code, _, message) = client.err().await?;
-        let expected = format!("{name} is not to be had here; this server was started for v1/configmaps");
-        assert_eq!((code, message), (403, expected));
-    }
-    // What it was started for is found by any of its names.
-    for (id, name) in [("a", "cm"), ("b", "ConfigMap"), ("c", "configmaps"), ("d", "v1/configmaps")] {
-        client.sub(id, json!({ "gvr": name })).await?;
-        client.snapshot(id).await?;
-    }
-    Ok(())
-}
-
-async fn who_may_have_any_resource_is_told_what_may_be_meant_and_no_list_of_groups(
-    place: Place,
-) -> Result<()> {
-    let feed = place.feed_with(|hub| hub.any_resource(true), |server| server).await?;
-    let mut client = feed.client().await?;
-    for (name, code, said) in [
-        ("deploymets", 404, r#"the server has no resource "deploymets"; did you mean deployments.apps?"#),
-        ("qqqqqqqqqq", 404, r#"the server has no resource "qqqqqqqqqq""#),
-        (
-            "subjectaccessreviews",
-            405,
-            "subjectaccessreviews.v1.authorization.k8s.io cannot be listed and watched, only: create",
-        ),
-    ] {
-        client.sub("s", json!({ "gvr": name })).await?;
-        let (was, _, message) = client.err().await?;
-        assert_eq!((was, &*message), (code, said));
-    }
-    Ok(())
 }
 
 async fn a_request_that_is_wrong_is_refused_and_the_connection_stays(place: Place) -> Result<()> {
@@ -205,48 +152,6 @@ async fn a_client_that_goes_away_leaves_nothing_behind() -> Result<()> {
     // With a word or without, it was the client who went, and nothing was wrong.
     assert_eq!(feed.metric("kube_informer_feed_closes_total{reason=\"client\"}").await?, 2.0);
     assert_eq!(feed.metric("kube_informer_feed_errors_total").await?, 0.0);
-    Ok(())
-}
-
-/// Questions about what the cluster serves.
-fn asked(feed: &Feed) -> usize {
-    feed.place.proxy.requests().matching(|request| request.path == "/apis").len()
-}
-
-#[tokio::test]
-async fn however_many_names_are_tried_the_cluster_is_asked_seldom() -> Result<()> {
-    let feed = Place::embedded().await?.feed_with(|hub| hub.any_resource(true), |server| server).await?;
-    let mut client = feed.client().await?;
-    let (before, begun) = (asked(&feed), Instant::now());
-    for number in 0..200 {
-        client.sub("s", json!({ "gvr": format!("apps/v1/things{number}") })).await?;
-        let (code, _, message) = client.err().await?;
-        assert!(code == 404 && message.contains("things"), "{code} {message}");
-    }
-    // Once, and once more for each two seconds.
-    let most = 1 + usize::try_from(begun.elapsed().as_secs())? / 2;
-    let count = asked(&feed) - before;
-    assert!((1..=most).contains(&count), "{count}, at most {most}");
-    // What is there is found, as it was read; what comes is found soon.
-    client.sub("d", json!({ "gvr": "deploy" })).await?;
-    client.snapshot("d").await?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn what_is_not_to_be_had_is_refused_without_asking_the_cluster() -> Result<()> {
-    let feed = Place::embedded().await?.feed().await?;
-    let mut client = feed.client().await?;
-    let before = asked(&feed);
-    for gvr in ["v1/secrets", "apps/v1/deployments", "example.com/v1/things"] {
-        client.sub("s", json!({ "gvr": gvr })).await?;
-        let (code, _, message) = client.err().await?;
-        assert!(
-            code == 403 && message.contains(gvr) && message.contains("v1/configmaps"),
-            "{code} {message}"
-        );
-    }
-    assert_eq!(asked(&feed), before);
     Ok(())
 }
 

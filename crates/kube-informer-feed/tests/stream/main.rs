@@ -14,6 +14,9 @@ mod subscribing;
 // Who may come in.
 mod door;
 
+// What resources are called.
+mod names;
+
 // What clients do wrong, and what goes wrong around them.
 mod bad_input;
 mod cluster;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use kube_informer_feed::change::{Class, Reason, What};
+use kube_informer_feed::change::{Change, Class, Reason, What};
 use kube_informer_feed::message::{Message, StatusState};
 use serde_json::json;
 
@@ -14,6 +14,7 @@ on_both! {
     a_client_gets_what_there_is_and_then_what_changes,
     a_client_that_names_no_subprotocol_is_told_of_everything,
     whoever_selects_is_told_what_enters_and_leaves,
+    nobody_is_said_to_have_deleted_a_pod_or_given_it_its_node,
     nothing_is_missed_or_doubled_between_snapshot_and_changes,
 }
 
@@ -93,13 +94,21 @@ async fn whoever_selects_is_told_what_enters_and_leaves(place: Place) -> Result<
     all.sub("all", json!({ "labels": OURS })).await?;
     all.snapshot("all").await?;
 
-    feed.place.label("b", "web").await?;
+    // Who labels it is who brings it in, and not who made it.
+    let label = async |name: &str, app: &str, manager: &str| {
+        let path = feed.place.path(&format!("configmaps/{name}?fieldManager={manager}"));
+        feed.place.merge(&path, &json!({ "metadata": { "labels": { "app": app } } })).await
+    };
+    let by = |change: &Change| change.actor.as_ref().map(|actor| actor.manager.clone());
+    label("b", "web", "bringer").await?;
     let entered = client.change().await?;
     assert_eq!((entered.change.what, entered.change.reason), (What::Added, Some(Reason::EnteredSelector)));
+    assert_eq!(by(&entered.change).as_deref(), Some("bringer"));
     assert_eq!(entered.object.unwrap()["data"]["key"], "1");
-    feed.place.label("a", "api").await?;
+    label("a", "api", "taker").await?;
     let left = client.change().await?;
     assert_eq!((left.change.what, left.change.reason), (What::Deleted, Some(Reason::LeftSelector)));
+    assert_eq!(by(&left.change).as_deref(), Some("taker"));
     assert_eq!(left.change.obj.name, "a");
     // What is outside is not told: the next is of the one inside.
     feed.place.change("a", "2").await?;
@@ -107,13 +116,43 @@ async fn whoever_selects_is_told_what_enters_and_leaves(place: Place) -> Result<
     let changed = client.change().await?;
     assert_eq!((changed.change.obj.name.as_str(), changed.change.what), ("b", What::Modified));
     // Whoever selects more sees each as what it is.
+    let mut times = Vec::new();
     for name in ["b", "a", "a", "b"] {
         let change = all.change().await?.change;
         assert_eq!((change.obj.name.as_str(), change.what, change.reason), (name, What::Modified, None));
+        times.push(change.time);
     }
+    assert_eq!(times[..2], [entered.change.time, left.change.time], "one change has one time");
     // Other namespaces are not selected.
     client.sub("other", json!({ "ns": ["elsewhere"] })).await?;
     assert_eq!(client.snapshot("other").await?.0, names(&[]));
+    Ok(())
+}
+
+async fn nobody_is_said_to_have_deleted_a_pod_or_given_it_its_node(place: Place) -> Result<()> {
+    let feed = place.feed_with(|hub| hub.resource("v1/pods"), |server| server).await?;
+    feed.live("v1/pods").await;
+    let mut client = feed.client().await?;
+    client.sub("s", json!({ "gvr": "v1/pods" })).await?;
+    client.snapshot("s").await?;
+    let pod = json!({ "metadata": { "name": "web" }, "spec": { "containers": [{ "name": "web", "image": "web" }] } });
+    feed.place.post(&feed.place.path("pods?fieldManager=maker"), &pod).await?;
+    let made = client.change().await?.change;
+    assert_eq!(made.actor.map(|actor| actor.manager).as_deref(), Some("maker"));
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": { "name": "web" },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": "n1" },
+    });
+    feed.place.post(&feed.place.path("pods/web/binding"), &binding).await?;
+    let bound = client.change().await?.change;
+    assert!(bound.changes.iter().any(|each| each.path == "/spec/nodeName"), "{bound:?}");
+    assert_eq!(bound.actor, None);
+    feed.place.delete(&feed.place.path("pods/web")).await?;
+    let terminating = client.change().await?.change;
+    assert_eq!((terminating.what, terminating.classes.as_slice()), (What::Modified, &[Class::Delete][..]));
+    assert_eq!(terminating.actor, None);
+    // There is no kubelet that would end it.
+    feed.place.delete(&feed.place.path("pods/web?gracePeriodSeconds=0")).await?;
     Ok(())
 }
 

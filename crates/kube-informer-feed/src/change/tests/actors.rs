@@ -74,3 +74,83 @@ fn of_two_that_are_one_it_is_who_did_more_than_to_answer() {
     let made = Change::added(&deployment(written(1, 1, &[(KUBECTL, 1)]))).unwrap();
     assert_eq!(manager(&Change::merge(&made, &scaled).unwrap()), "kubectl");
 }
+
+/// The same, and something of it as well.
+fn with(mut document: Value, place: &str, value: Value) -> Value {
+    let (parent, field) = place.rsplit_once('/').unwrap();
+    document.pointer_mut(parent).unwrap()[field] = value;
+    document
+}
+
+const LAST: [((&str, &str), u32); 2] = [(KUBECTL, 1), (STATUS, 3)];
+const DELETION: &str = "/metadata/deletionTimestamp";
+
+#[test]
+fn nobody_is_named_for_a_deletion_that_begins() {
+    let old = written(1, 1, &[(KUBECTL, 1), (NOTES, 1)]);
+    let new = with(old.clone(), DELETION, "2026-01-01T00:05:00Z".into());
+    let terminating = change(old, new);
+    assert_eq!((terminating.summary.as_str(), terminating.actor), ("terminating", None));
+    // Nor is whoever wrote something else meanwhile.
+    let new = with(written(1, 0, &[(KUBECTL, 1), (STATUS, 4)]), DELETION, "2026-01-01T00:05:00Z".into());
+    assert_eq!(change(written(1, 1, &LAST), new).actor, None);
+}
+
+#[test]
+fn nobody_is_named_for_the_node_that_a_pod_is_given() {
+    let pod = |document: Value| object("v1", "Pod", &named(document));
+    let old = written(1, 1, &[(KUBECTL, 1), (NOTES, 1)]);
+    let new = with(old.clone(), "/spec/nodeName", "n1".into());
+    let bound = Change::modified(&pod(old), &pod(new)).unwrap();
+    assert_eq!((paths(&bound), &bound.actor), (vec!["/spec/nodeName"], &None));
+    // Of other kinds, it is a field like any other.
+    let old = written(1, 1, &[(KUBECTL, 1)]);
+    let new = with(written(1, 1, &[(KUBECTL, 2)]), "/spec/nodeName", "n1".into());
+    assert_eq!(manager(&change(old, new)), "kubectl");
+}
+
+#[test]
+fn nobody_is_named_who_only_took_something_away() {
+    let old = |place: &str, value: Value| with(written(1, 1, &LAST[..1]), place, value);
+    let labels = old("/metadata/labels", json!({ "app": "web", "tier": "front" }));
+    let fewer = with(labels.clone(), "/metadata/labels", json!({ "tier": "front" }));
+    assert_eq!(change(labels.clone(), fewer).actor, None);
+    let other = with(labels.clone(), "/metadata/labels/app", "api".into());
+    assert_eq!(manager(&change(labels, other)), "kubectl", "within the same second");
+    // The second one moves up.
+    let finalizers = old("/metadata/finalizers", json!(["a.io/a", "b.io/b"]));
+    let fewer = with(finalizers.clone(), "/metadata/finalizers", json!(["b.io/b"]));
+    assert_eq!(change(finalizers, fewer).actor, None);
+}
+
+#[test]
+fn who_wrote_before_the_last_second_has_not_written_again() {
+    // Somebody has written the status since: who sets something now has an entry of that second, or a later one.
+    let old = written(1, 1, &LAST);
+    assert_eq!(change(old.clone(), written(2, 1, &LAST)).actor, None);
+    assert_eq!(manager(&change(old, written(1, 0, &LAST))), "kube-controller-manager");
+}
+
+#[test]
+fn of_two_that_are_one_nobody_is_named_for_what_nobody_is_known_for() {
+    let old = written(1, 1, &LAST);
+    let terminating = with(old.clone(), DELETION, "2026-01-01T00:05:00Z".into());
+    let ready = with(written(1, 0, &[(KUBECTL, 1), (STATUS, 4)]), DELETION, "2026-01-01T00:05:00Z".into());
+    let begun = change(old.clone(), terminating.clone());
+    let answered = change(terminating, ready);
+    assert_eq!(manager(&answered), "kube-controller-manager");
+    assert_eq!(Change::merge(&begun, &answered).unwrap().actor, None);
+    let scaled = written(2, 1, &[(KUBECTL, 4), (STATUS, 3)]);
+    let begun = change(scaled.clone(), with(scaled.clone(), DELETION, "2026-01-01T00:05:00Z".into()));
+    assert_eq!(Change::merge(&change(old.clone(), scaled), &begun).unwrap().actor, None);
+    // Somebody took a label away, and the status was an answer to that; or came before.
+    let labelled = with(old.clone(), "/metadata/labels", json!({ "app": "web" }));
+    let taken = change(labelled.clone(), old.clone());
+    let answered = change(old, written(1, 0, &[(KUBECTL, 1), (STATUS, 4)]));
+    assert_eq!(manager(&answered), "kube-controller-manager");
+    assert_eq!(Change::merge(&taken, &answered).unwrap().actor, None);
+    assert_eq!(Change::merge(&answered, &taken).unwrap().actor, None);
+    // Nobody knows who brought it in: whoever answered did not.
+    let entered = Change { what: What::Added, ..taken };
+    assert_eq!(Change::merge(&entered, &answered).unwrap().actor, None);
+}
