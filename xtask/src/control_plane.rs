@@ -5,6 +5,7 @@
 //! stdout carries the path that was asked for and nothing else; everything for people goes to stderr.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -29,7 +30,7 @@ pub(crate) enum ControlPlaneCommand {
     },
     /// End the servers that `up` started
     Down(Folder),
-    /// Say what runs
+    /// Say what runs; exit with 1 unless all of it does, and is ready
     Status(Folder),
     /// Print the path of a new kubeconfig of a user or a service account
     Kubeconfig {
@@ -66,15 +67,19 @@ pub(crate) struct Who {
 }
 
 /// Does what `command` says.
-pub(crate) async fn run(command: ControlPlaneCommand) -> Result<()> {
+pub(crate) async fn run(command: ControlPlaneCommand) -> Result<ExitCode> {
     match command {
         ControlPlaneCommand::Up { folder, controller_manager, apiserver_flag } => {
             let mut options = Options::new().controller_manager(controller_manager);
             options.apiserver_flags = apiserver_flag;
-            up(&folder.path()?, options).await
+            up(&folder.path()?, options).await?;
         }
-        ControlPlaneCommand::Down(folder) => down(&folder.path()?).await,
-        ControlPlaneCommand::Status(folder) => status(&folder.path()?).await,
+        ControlPlaneCommand::Down(folder) => down(&folder.path()?).await?,
+        ControlPlaneCommand::Status(folder) => {
+            if !status(&folder.path()?).await? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
         ControlPlaneCommand::Kubeconfig { folder, who, group } => {
             let cluster = Cluster::open(&folder.path()?).await.context("start one with `up`")?;
             let groups: Vec<&str> = group.iter().map(String::as_str).collect();
@@ -85,10 +90,10 @@ pub(crate) async fn run(command: ControlPlaneCommand) -> Result<()> {
                 Who { user, .. } => cluster.kubeconfig_for_user(&user.unwrap_or_default(), &groups).await?,
             };
             println!("{}", path.display());
-            Ok(())
         }
-        ControlPlaneCommand::Build => build().await,
+        ControlPlaneCommand::Build => build().await?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn up(dir: &Path, options: Options) -> Result<()> {
@@ -133,15 +138,20 @@ async fn down(dir: &Path) -> Result<()> {
     std::fs::remove_file(Layout::new(dir).record()).context("cannot remove the record of what ran")
 }
 
-async fn status(dir: &Path) -> Result<()> {
+/// Whether everything is up, and ready.
+async fn status(dir: &Path) -> Result<bool> {
     let Some(record) = Record::read(dir)? else {
         println!("down: nothing runs in {}", dir.display());
-        return Ok(());
+        return Ok(false);
     };
+    let mut is_ready = false;
     if record.is_up() {
         let cluster = Cluster::open(dir).await?;
         let ready = match cluster.endpoint().get("/readyz").await {
-            Ok(answer) if answer.text() == "ok" => "ready".to_owned(),
+            Ok(answer) if answer.text() == "ok" => {
+                is_ready = true;
+                "ready".to_owned()
+            }
             Ok(answer) => format!("not ready:\n{}", answer.text().trim()),
             Err(error) => format!("{error:#}"),
         };
@@ -153,7 +163,7 @@ async fn status(dir: &Path) -> Result<()> {
     for server in &record.servers {
         println!("{}: process {}, {}", server.name, server.identity.pid, state(server.identity));
     }
-    Ok(())
+    Ok(is_ready)
 }
 
 async fn build() -> Result<()> {
@@ -216,9 +226,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn down_and_status_where_nothing_runs_are_no_failure() {
+    async fn down_is_no_failure_where_nothing_runs_and_status_says_so() {
         let dir = std::env::temp_dir().join("no control plane was ever here");
         down(&dir).await.unwrap();
-        status(&dir).await.unwrap();
+        assert!(!status(&dir).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn servers_that_have_ended_are_not_up() {
+        let dir = std::env::temp_dir().join(format!("xtask-ended-plane-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let ended = |name: &str| format!(r#"{{"name": "{name}", "pid": 4294967295, "start_time": 1}}"#);
+        let record = format!(
+            r#"{{"url": "https://127.0.0.1:1", "controller_manager": false, "servers": [{}, {}]}}"#,
+            ended("etcd"),
+            ended("kube-apiserver")
+        );
+        std::fs::write(Layout::new(&dir).record(), record).unwrap();
+        let is_up = status(&dir).await;
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(!is_up.unwrap());
     }
 }

@@ -11,11 +11,18 @@
 //! - `<!-- test: run on the demo -->`: the same, and it is the demo's server, with its shop;
 //! - `<!-- test: run in another terminal -->`: it is run beside the block before it, which
 //!   goes on until then, and where that one is run;
-//! - `<!-- test: run with control plane -->`: it is run where the real control plane can be had;
+//! - `<!-- test: run with control plane -->`: it is run where the real control plane can be had,
+//!   which lies in `target/control-plane`: that is exchanged for a folder that goes away, and
+//!   what still runs there is ended;
 //! - `<!-- test: skip: WHY -->`: it is not run; `cargo xtask test` lists it with the reason.
 //!
 //! Behind each `run …` may stand `until output`, for a block whose last command does not end by
-//! itself: it is stopped when its expected output has been seen.
+//! itself: it is told to end by SIGTERM when its expected output has been seen, and what is run
+//! in other terminals after it is over. It fails if it does not end then, or not as one does
+//! that is told to.
+//!
+//! A block that is run starts nothing in the background, has no pipes, and names ports by
+//! 127.0.0.1, of which others are put in place. What it leaves running is killed.
 //!
 //! A `text` block with `<!-- test: output -->` above it is what the block before it
 //! prints: its lines must be found in the output, in order. `…` stands for anything
@@ -26,7 +33,12 @@
 //!
 //! What the documents say is found here, without I/O; [`Stage`] does it.
 
+// What it must not say.
+mod script;
+
 // Where a block is run, and with what.
+mod control_plane;
+mod environment;
 mod ground;
 mod ports;
 
@@ -88,6 +100,15 @@ impl Block {
 
     fn is_until_output(&self) -> bool {
         matches!(self.action, Action::Run { until_output: true, .. })
+    }
+
+    /// Whether it is run, and calls the binary that `cargo build --release` makes.
+    pub(crate) fn wants_binary(&self) -> bool {
+        match self.action {
+            Action::Run { place: Place::Installed | Place::Embedded | Place::Demo, .. } => true,
+            Action::Run { .. } => self.script.contains("--release"),
+            Action::Skip { .. } => false,
+        }
     }
 }
 
@@ -175,6 +196,9 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, Vec<Mistake>> {
     let mut mistake = |block: &Block, message: &str| {
         mistakes.push(Mistake { line: block.line, message: message.to_owned() });
     };
+    for block in blocks.iter().filter(|block| matches!(block.action, Action::Run { .. })) {
+        script::mistakes(&block.script).for_each(|message| mistake(block, &message));
+    }
     for block in blocks.iter().filter(|block| block.is_until_output() && block.output.is_empty()) {
         mistake(block, "`until output` needs a block with `<!-- test: output -->` after it");
     }

@@ -61,7 +61,7 @@ async fn run(command: Xtask) -> anyhow::Result<ExitCode> {
     match command {
         Xtask::Test(options) => test::run(&options).await,
         Xtask::Bench(command) => bench::run(&command).await.map(|()| ExitCode::SUCCESS),
-        Xtask::ControlPlane(command) => control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
+        Xtask::ControlPlane(command) => control_plane::run(command).await,
         Xtask::Kinds { check } => kinds::run(check).map(|()| ExitCode::SUCCESS),
         Xtask::Schema { check } => schema::run(check).map(|()| ExitCode::SUCCESS),
         Xtask::Tidy => tidy::run(&root()).map(|()| ExitCode::SUCCESS),

@@ -3,10 +3,12 @@
 //! stdout and stderr share one pipe, so that lines keep their order. The command gets a
 //! process group of its own: when it exceeds its time, or when the future is dropped
 //! (Ctrl-C), the whole group is killed, not only the first process. When the caller has
-//! seen enough, or wants it to end, the group is told to, and has some seconds to clean up
-//! before that. A process that a *finished* command leaves behind is left alone.
+//! seen enough, or wants it to end, the group is told to, and has some time to clean up
+//! before that: who needs more has failed, and so has who ends otherwise than by the signal.
+//! A process that a *finished* command leaves behind is left alone, unless [`Bounds`] say otherwise.
 
 use std::ops::ControlFlow;
+use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -14,16 +16,22 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout_at};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+mod group;
+
+use group::Group;
 
 /// How a command came to its end.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// By itself.
     Exit(ExitStatus),
-    /// The caller had seen enough.
-    Stopped,
+    /// The caller had seen enough, and told it to.
+    Stopped(ExitStatus),
+    /// It was told to, and did not within that time: it was killed.
+    WouldNotEnd(Duration),
     /// It took longer than it may.
     TimedOut(Duration),
 }
@@ -32,8 +40,8 @@ impl Ended {
     pub(crate) fn ok(&self) -> bool {
         match self {
             Ended::Exit(status) => status.success(),
-            Ended::Stopped => true,
-            Ended::TimedOut(_) => false,
+            Ended::Stopped(status) => obeyed(*status),
+            Ended::WouldNotEnd(_) | Ended::TimedOut(_) => false,
         }
     }
 }
@@ -42,9 +50,23 @@ impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Ended::Exit(status) => write!(f, "{status}"),
-            Ended::Stopped => write!(f, "stopped"),
+            Ended::Stopped(status) => write!(f, "told to end, it ended with {status}"),
+            Ended::WouldNotEnd(time) => {
+                write!(f, "told to end, it did not within {} s, and was killed", time.as_secs())
+            }
             Ended::TimedOut(limit) => write!(f, "killed after {} s, its limit", limit.as_secs()),
         }
+    }
+}
+
+/// Whether a program that was sent SIGTERM has ended as one does: in good order, or of a signal. Shells have numbers for that,
+/// and programs that tell of it themselves have the same ones; Ctrl-C is the other signal that means it.
+pub(crate) fn obeyed(status: ExitStatus) -> bool {
+    const INTERRUPT: i32 = 2;
+    const TERMINATE: i32 = 15;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code == 0 || [INTERRUPT, TERMINATE].contains(&(code - 128)),
+        (None, signal) => signal.is_some_and(|signal| [INTERRUPT, TERMINATE].contains(&signal)),
     }
 }
 
@@ -52,8 +74,28 @@ impl std::fmt::Display for Ended {
 /// behind may hold the pipe open for ever.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// What is told to end has so long to leave nothing behind.
-const CLEAN_UP: Duration = Duration::from_secs(10);
+/// How often it is looked for those who were not there when the others were told to end.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How long a command may take, and what becomes of what it leaves behind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Beyond this it is killed.
+    pub(crate) limit: Duration,
+    /// What is told to end has so long to do so, and to leave nothing behind.
+    pub(crate) clean_up: Duration,
+    /// Whether what it leaves behind in its group is killed when it has ended by itself.
+    pub(crate) alone: bool,
+}
+
+impl Bounds {
+    /// Ample for what ends in good order, on a busy machine, too.
+    const CLEAN_UP: Duration = Duration::from_secs(60);
+
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { limit, clean_up: Self::CLEAN_UP, alone: false }
+    }
+}
 
 /// Runs `command` within `limit`; each line of its output is printed and given to `each`.
 pub(crate) async fn stream(
@@ -61,16 +103,17 @@ pub(crate) async fn stream(
     limit: Duration,
     each: impl FnMut(&str) -> ControlFlow<()>,
 ) -> anyhow::Result<Ended> {
-    stream_until(command, limit, each, std::future::pending()).await
+    stream_until(command, Bounds::new(limit), each, std::future::pending()).await
 }
 
 /// The same; it is told to end when `stop` does.
 pub(crate) async fn stream_until(
     mut command: Command,
-    limit: Duration,
+    bounds: Bounds,
     mut each: impl FnMut(&str) -> ControlFlow<()>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended> {
+    let Bounds { limit, clean_up, alone } = bounds;
     let (writer, reader) = pipe::pipe().context("cannot make a pipe")?;
     let writer = writer.into_blocking_fd()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
@@ -82,20 +125,23 @@ pub(crate) async fn stream_until(
     let mut reader = BufReader::new(reader);
     let mut stop = pin!(stop);
 
-    let mut deadline = Instant::now() + limit;
-    let (mut status, mut stopped) = (None, false);
+    let (mut deadline, mut look) = (Instant::now() + limit, Instant::now());
+    let (mut status, mut stopped, mut late) = (None, false, false);
     let mut line = Vec::new();
     while let Some(child) = &mut group.child {
         tokio::select! {
             read = timeout_at(deadline, reader.read_until(b'\n', &mut line)) => match read {
-                Err(_elapsed) if status.is_some() || stopped => break,
+                Err(_elapsed) if status.is_some() || stopped => {
+                    late = stopped;
+                    break;
+                }
                 Err(_elapsed) => return Ok(Ended::TimedOut(limit)),
                 Ok(read) => {
                     let end = read.context("cannot read the command's output")? == 0;
                     if !line.is_empty() && show(&line, &mut each).is_break() && !stopped {
                         stopped = true;
-                        deadline = Instant::now() + CLEAN_UP;
-                        group.signal("TERM");
+                        (deadline, look) = (Instant::now() + clean_up, Instant::now() + LOOK);
+                        group.end();
                     }
                     line.clear();
                     if end {
@@ -105,8 +151,12 @@ pub(crate) async fn stream_until(
             },
             () = &mut stop, if !stopped => {
                 stopped = true;
-                deadline = Instant::now() + CLEAN_UP;
-                group.signal("TERM");
+                (deadline, look) = (Instant::now() + clean_up, Instant::now() + LOOK);
+                group.end();
+            }
+            () = sleep_until(look), if stopped => {
+                look = Instant::now() + LOOK;
+                group.end_latecomers();
             }
             exit = child.wait(), if status.is_none() => {
                 status = Some(exit?);
@@ -117,20 +167,25 @@ pub(crate) async fn stream_until(
             }
         }
     }
-    if stopped {
-        // Whoever is left is killed.
-        return Ok(Ended::Stopped);
+    if status.is_none()
+        && let Some(child) = &mut group.child
+        && let Ok(exit) = timeout_at(deadline, child.wait()).await
+    {
+        status = Some(exit?);
     }
-    let status = match (status, &mut group.child) {
-        (Some(status), _) => status,
-        (None, Some(child)) => match timeout_at(deadline, child.wait()).await {
-            Ok(status) => status?,
-            Err(_elapsed) => return Ok(Ended::TimedOut(limit)),
-        },
-        (None, None) => anyhow::bail!("the command vanished"),
-    };
-    group.child = None;
-    Ok(Ended::Exit(status))
+    match status {
+        // Somebody else may hold the pipe, who has left the group.
+        Some(status) if stopped && !(late && group.is_there()) => Ok(Ended::Stopped(status)),
+        // Whoever is left is killed.
+        _ if stopped => Ok(Ended::WouldNotEnd(clean_up)),
+        None => Ok(Ended::TimedOut(limit)),
+        Some(status) => {
+            if !alone {
+                group.leave();
+            }
+            Ok(Ended::Exit(status))
+        }
+    }
 }
 
 fn show(line: &[u8], each: &mut impl FnMut(&str) -> ControlFlow<()>) -> ControlFlow<()> {
@@ -140,119 +195,5 @@ fn show(line: &[u8], each: &mut impl FnMut(&str) -> ControlFlow<()>) -> ControlF
     each(text)
 }
 
-/// The process group of a running child; dropped while it still runs, it kills the group.
-struct Group {
-    child: Option<Child>,
-    id: Option<u32>,
-}
-
-impl Group {
-    fn of(child: Child) -> Self {
-        Group { id: child.id(), child: Some(child) }
-    }
-
-    fn signal(&self, signal: &str) {
-        let (Some(_), Some(id)) = (&self.child, self.id) else {
-            return;
-        };
-        // Through the shell, because the standard library can only kill one process.
-        let _ = std::process::Command::new("sh")
-            .args(["-c", &format!("kill -s {signal} -- -{id}")])
-            .stderr(Stdio::null())
-            .status();
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal("KILL");
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn run(script: &str, limit: Duration, stop_at: &str) -> (Ended, Vec<String>) {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        let mut lines = Vec::new();
-        let ended = stream(command, limit, |line| {
-            lines.push(line.to_owned());
-            if line == stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
-        .await
-        .unwrap();
-        (ended, lines)
-    }
-
-    const LONG: Duration = Duration::from_secs(60);
-
-    #[tokio::test]
-    async fn both_outputs_come_in_order() {
-        let (ended, lines) = run("echo a; echo b >&2; printf c", LONG, "").await;
-        assert!(ended.ok());
-        assert_eq!(lines, ["a", "b", "c"]);
-    }
-
-    #[tokio::test]
-    async fn a_failed_command_says_how() {
-        let (ended, _) = run("exit 3", LONG, "").await;
-        assert!(!ended.ok());
-        assert_eq!(ended.to_string(), "exit status: 3");
-    }
-
-    #[tokio::test]
-    async fn a_command_past_its_limit_is_killed_with_its_children() {
-        let (ended, lines) = run("sleep 600 & echo $!; wait", Duration::from_millis(300), "").await;
-        assert!(matches!(ended, Ended::TimedOut(_)), "{ended}");
-        assert!(gone(&lines[0]).await, "the command's child still runs");
-    }
-
-    #[tokio::test]
-    async fn a_reader_that_has_seen_enough_ends_the_command() {
-        let (ended, lines) = run("sleep 600 & echo $!; echo ready; wait", LONG, "ready").await;
-        assert!(matches!(ended, Ended::Stopped), "{ended}");
-        assert!(gone(&lines[0]).await, "the command's child still runs");
-    }
-
-    #[tokio::test]
-    async fn a_command_ends_when_the_caller_wants_it_to() {
-        let (ready, stop) = tokio::sync::oneshot::channel::<()>();
-        let (mut ready, mut child) = (Some(ready), String::new());
-        let mut command = Command::new("sh");
-        command.args(["-c", "sleep 600 & echo $!; wait"]);
-        let each = |line: &str| {
-            line.clone_into(&mut child);
-            drop(ready.take());
-            ControlFlow::Continue(())
-        };
-        let ended = stream_until(command, LONG, each, async { drop(stop.await) }).await.unwrap();
-        assert!(matches!(ended, Ended::Stopped), "{ended}");
-        assert!(gone(&child).await, "the command's child still runs");
-    }
-
-    #[tokio::test]
-    async fn what_is_ended_has_time_to_clean_up() {
-        let script = "f=$(mktemp); trap 'rm $f; exit' TERM; echo $f; echo ready; sleep 600 & wait";
-        let (ended, lines) = run(script, LONG, "ready").await;
-        assert!(matches!(ended, Ended::Stopped), "{ended}");
-        assert!(!std::path::Path::new(&lines[0]).exists(), "{} was left", lines[0]);
-    }
-
-    #[tokio::test]
-    async fn a_process_left_behind_does_not_hold_the_caller() {
-        let (ended, lines) = run("sleep 600 & echo $!", LONG, "").await;
-        assert!(ended.ok(), "{ended}");
-        let killed = Command::new("sh").args(["-c", &format!("kill {}", lines[0])]).status().await.unwrap();
-        assert!(killed.success(), "what a finished command leaves behind is left alone");
-    }
-
-    /// A killed process is gone once it has been collected, which takes a moment.
-    async fn gone(pid: &str) -> bool {
-        let script = format!(
-            "for i in $(seq 500); do kill -0 {pid} 2>/dev/null || exit 0; [ -r /proc/{pid}/stat ] && grep -q ') Z ' /proc/{pid}/stat && exit 0; sleep 0.01; done; exit 1"
-        );
-        Command::new("sh").args(["-c", &script]).status().await.unwrap().success()
-    }
-}
+mod tests;

@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use tokio::process::Command;
 
-use crate::docs::{self, Action, Block, Outcome, Place, Stage};
 use crate::process::{self, Ended};
 use crate::tidy;
 
+mod commands;
 mod libtest;
 mod real_server;
 mod report;
@@ -325,39 +325,6 @@ impl Run {
             self.report.fail(step.name(), ended.to_string());
         }
         self.skips.apply(&mut self.report)
-    }
-
-    async fn commands(&mut self, step: Step) -> anyhow::Result<()> {
-        let tree = tidy::Tree::read(&self.root)?;
-        let mut stage = Stage::new(&self.root, step.limit(self.full));
-        for (path, text) in tree.with_extension("md") {
-            // A document that breaks the rules is a finding of `tidy`, which stands above.
-            let blocks = docs::blocks(text).unwrap_or_default();
-            for scene in docs::scenes(&blocks) {
-                let name = |block: &Block| {
-                    let command = block.script.lines().next().unwrap_or_default();
-                    format!("{path}:{} `{command}`", block.line)
-                };
-                let left_out = scene.first().and_then(|block| match &block.action {
-                    Action::Skip { why } => Some(why.as_str()),
-                    Action::Run { place: Place::ControlPlane, .. } => self.server.unavailable(),
-                    Action::Run { .. } => None,
-                });
-                if let Some(why) = left_out {
-                    scene.iter().for_each(|block| self.report.skip(name(block), why));
-                    continue;
-                }
-                scene.iter().for_each(|block| println!("--- {}", name(block)));
-                for (block, outcome) in scene.iter().zip(stage.play(scene).await) {
-                    match outcome {
-                        Outcome::Passed => self.report.pass(1),
-                        Outcome::Failed(why) => self.report.fail(name(block), why),
-                        Outcome::LeftOut(unavailable) => self.report.unavailable(name(block), &unavailable),
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     fn cargo(&self, args: &[&str]) -> Command {

@@ -46,7 +46,8 @@ pub struct Launch {
     name: String,
     program: PathBuf,
     args: Vec<String>,
-    envs: Vec<(String, String)>,
+    /// Variables with their values, or to be left out.
+    envs: Vec<(String, Option<String>)>,
     current_dir: Option<PathBuf>,
     log: PathBuf,
     lifetime: Lifetime,
@@ -99,7 +100,14 @@ impl Launch {
     /// Adds a variable to the inherited environment.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.envs.push((name.into(), value.into()));
+        self.envs.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Takes a variable out of the inherited environment.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl Into<String>) -> Self {
+        self.envs.push((name.into(), None));
         self
     }
 
@@ -128,7 +136,13 @@ impl Launch {
         let errors = log.try_clone().context("cannot duplicate the log's descriptor")?;
 
         let mut command = Command::new(&self.program);
-        command.args(&self.args).envs(self.envs).stdin(Stdio::null()).stdout(log).stderr(errors);
+        command.args(&self.args).stdin(Stdio::null()).stdout(log).stderr(errors);
+        for (name, value) in self.envs {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         if let Some(dir) = &self.current_dir {
             command.current_dir(dir);
         }

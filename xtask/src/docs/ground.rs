@@ -1,8 +1,9 @@
 //! Where a block is run: a home folder of its own, programs on the `PATH`, and a server, where it wants one.
 //!
-//! Nothing of the user's is read or written: the home is empty and goes away afterwards, and no kubeconfig is known but
-//! that of the server. The real control plane is the exception, whose binaries are in the user's cache. Cargo keeps its
-//! own folders. The server ends with the ground, however its block ended, and with this process at the latest.
+//! Nothing of the user's is read or written: the home is empty and goes away afterwards, `cargo install` writes to it, and no
+//! kubeconfig is known but that of the server. The real control plane is the exception, whose binaries are in the user's cache;
+//! its folder is one of the ground's. Cargo keeps its own folders. What was started ends with the ground, however its block ended,
+//! and the server with this process at the latest.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,10 @@ use kube_informer_testbed::process::{Launch, Process};
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-use super::Place;
+use super::control_plane::Plane;
+use super::ports::Ports;
+use super::{Block, Place, environment};
+use crate::process::obeyed;
 
 /// What the documents call the binary.
 const BINARY: &str = "kube-informer";
@@ -22,9 +26,8 @@ const BINARY: &str = "kube-informer";
 /// How much faster than life the demo is: what documents show of it comes within some seconds.
 const SPEED: &str = "3";
 
-/// How long a server may take until it serves, and until it has ended.
+/// How long a server may take until it serves.
 const START: Duration = Duration::from_secs(120);
-const END: Duration = Duration::from_secs(20);
 
 /// How often a server that starts is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -43,6 +46,7 @@ pub(super) struct Ground {
     place: Place,
     path: OsString,
     server: Option<Server>,
+    plane: Plane,
     // Goes last: what runs writes into it.
     folder: Folder,
 }
@@ -73,14 +77,28 @@ impl Ground {
             Place::Demo => Some(Server::demo(&binary, &folder).await?),
             Place::Here | Place::ControlPlane | Place::Installed | Place::OtherTerminal => None,
         };
-        Ok(Self { root: root.to_owned(), place, path, server, folder })
+        let plane = Plane::at(folder.0.join("control-plane"));
+        Ok(Self { root: root.to_owned(), place, path, server, plane, folder })
     }
 
-    /// The shell that runs a script here; the first command that fails ends it.
+    /// The block with ports that are free, and the folder of the control plane here.
+    pub(super) fn exchanged(&self, block: &Block, ports: &mut Ports) -> Result<Block> {
+        let mut exchanged = |text: &str| -> Result<String> {
+            let text = ports.exchanged(text)?;
+            Ok(if self.place == Place::ControlPlane { self.plane.exchanged(&text) } else { text })
+        };
+        let script = exchanged(&block.script)?;
+        let output = block.output.iter().map(|line| exchanged(line)).collect::<Result<_>>()?;
+        Ok(Block { line: block.line, script, action: block.action.clone(), output })
+    }
+
+    /// The shell that runs a script here; the first command that fails ends it. Told to end, it waits for the command that
+    /// runs, and ends as that one does.
     pub(super) fn shell(&self, script: &str) -> Command {
         let mut command = std::process::Command::new("sh");
         kube_informer_testbed::examples::without_package(&mut command);
-        command.args(["-euc", script]).env("PATH", &self.path);
+        environment::clean(&mut command);
+        command.args(["-euc", &format!("trap exit TERM\n{script}")]).env("PATH", &self.path);
         if self.place == Place::ControlPlane {
             command.current_dir(&self.root);
             return command.into();
@@ -97,26 +115,29 @@ impl Ground {
         for name in ["CONFIG", "DATA", "STATE", "CACHE"] {
             command.env_remove(format!("XDG_{name}_HOME"));
         }
-        for name in ["NO_PROXY", "no_proxy"] {
-            command.env(name, "127.0.0.1");
+        // On the `PATH`, as what people install is.
+        command.env("CARGO_INSTALL_ROOT", home.join(".local"));
+        if let Some(server) = &self.server {
+            command.env("KUBECONFIG", &server.kubeconfig);
         }
-        match &self.server {
-            Some(server) => command.env("KUBECONFIG", &server.kubeconfig),
-            None => command.env_remove("KUBECONFIG"),
-        };
         command.into()
     }
 
-    /// Ends the server, which must have served until now, and takes everything away.
-    pub(super) async fn clear(self) -> Result<()> {
+    /// Ends the server, which must have served until now, and what is left of a control plane, and takes everything away.
+    /// What the server has said, if there is one. It has as long as `patience` to end as it is told to.
+    pub(super) async fn clear(self, patience: Duration) -> Result<Option<String>> {
+        self.plane.stop().await?;
         let Some(Server { mut process, .. }) = self.server else {
-            return Ok(());
+            return Ok(None);
         };
         if let Some(status) = process.exited()? {
             return Err(process.failure(&format!("has ended before its block, with {status}")));
         }
-        process.stop(END).await?;
-        Ok(())
+        let status = process.stop(patience).await?;
+        if !obeyed(status) {
+            return Err(process.failure(&format!("was told to end, and ended with {status}")));
+        }
+        Ok(Some(format!("{:#}", process.failure("was there for it"))))
     }
 }
 
@@ -139,7 +160,9 @@ impl Server {
             .env("TMPDIR", folder.0.display().to_string());
         let process = serving(launch, "what the informers see").await?;
         let kubeconfig = folder.0.join(format!("kube-informer-demo-{}.yaml", process.id()));
-        let mut wait = Command::new(binary);
+        let mut wait = std::process::Command::new(binary);
+        environment::clean(&mut wait);
+        let mut wait = Command::from(wait);
         wait.args(["wait", "deployments", "--all", "--namespace", "shop", "--for", "condition=Available"]);
         wait.args(["--timeout", "2m"]).env("KUBECONFIG", &kubeconfig).kill_on_drop(true);
         let output = wait.output().await.context("cannot run the binary")?;
@@ -189,7 +212,7 @@ impl Folder {
     }
 
     fn launch(&self, binary: &Path) -> Launch {
-        Launch::new("the server", binary, self.0.join("server.log"))
+        environment::cleaned(Launch::new("the server", binary, self.0.join("server.log")))
     }
 }
 

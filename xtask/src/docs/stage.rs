@@ -14,7 +14,7 @@ use super::expect::Expect;
 use super::ground::{self, Ground, Programs};
 use super::ports::Ports;
 use super::{Action, Block, Place};
-use crate::process::{self, Ended};
+use crate::process::{self, Bounds};
 
 /// What came of a block.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(crate) struct Stage {
     root: PathBuf,
     /// For each block.
     limit: Duration,
+    /// How long what is told to end may take for it; ample, on a busy machine, too.
+    patience: Duration,
     /// The binary, once it is built.
     binary: Option<PathBuf>,
 }
@@ -42,13 +44,20 @@ pub(crate) struct Stage {
 impl Stage {
     /// In the repository at `root`; each block may take as long as `limit`.
     pub(crate) fn new(root: &Path, limit: Duration) -> Self {
-        Self { root: root.to_owned(), limit, binary: None }
+        Self { root: root.to_owned(), limit, patience: Duration::from_secs(60), binary: None }
     }
 
     /// With a program that takes the binary's place.
     #[cfg(test)]
     pub(super) fn with_binary(mut self, binary: PathBuf) -> Self {
         self.binary = Some(binary);
+        self
+    }
+
+    /// With less time for what is told to end.
+    #[cfg(test)]
+    pub(super) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -80,38 +89,53 @@ impl Stage {
             Place::Installed | Place::Embedded | Place::Demo => Some(self.binary().await?),
             Place::Here | Place::ControlPlane | Place::OtherTerminal => None,
         };
-        let mut ports = Ports::default();
-        let scene = scene.iter().map(|block| exchanged(block, &mut ports)).collect::<Result<Vec<_>, _>>()?;
         let ground = Ground::prepare(&self.root, *place, &Programs { binary, kubectl }).await?;
-        let outcomes = self.on(&ground, &scene).await;
-        let cleared = ground.clear().await;
+        let outcomes = self.terminals(&ground, scene, &mut Ports::default()).await;
+        let cleared = ground.clear(self.patience).await;
         let mut outcomes = outcomes?;
-        if let (Err(error), Some(first)) = (cleared, outcomes.first_mut()) {
-            first.get_or_insert(format!("{error:#}"));
+        let failed = outcomes.iter().position(Option::is_some);
+        let (of, more) = match cleared {
+            Ok(log) => (failed, log),
+            Err(error) => (Some(failed.unwrap_or_default()), Some(format!("{error:#}"))),
+        };
+        if let (Some(of), Some(more)) = (of, more) {
+            let why = outcomes[of].get_or_insert_default();
+            *why = [why.as_str(), &more]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n");
         }
         Ok(outcomes)
     }
 
-    async fn on(&self, ground: &Ground, scene: &[Block]) -> anyhow::Result<Vec<Option<String>>> {
-        let Some((first, beside)) = scene.split_first() else {
+    /// Runs blocks one after the other; one that goes on does so until those after it have ended.
+    async fn terminals(
+        &self,
+        ground: &Ground,
+        blocks: &[Block],
+        ports: &mut Ports,
+    ) -> anyhow::Result<Vec<Option<String>>> {
+        let Some((block, rest)) = blocks.split_first() else {
             return Ok(Vec::new());
         };
-        let limit = self.limit * u32::try_from(scene.len())?;
-        let in_other_terminals = async {
-            let mut outcomes = Vec::new();
-            for block in beside {
-                println!("--- in another terminal, beside it:");
-                let (outcome, _) =
-                    run(ground.shell(&block.script), block, self.limit, std::future::ready(())).await?;
-                outcomes.push(outcome);
-            }
-            anyhow::Ok(outcomes)
-        };
-        let (outcome, others) = run(ground.shell(&first.script), first, limit, in_other_terminals).await?;
+        if block.is_beside() {
+            println!("--- in another terminal, beside it:");
+        }
+        let goes_on = block.is_until_output();
+        let turns = if goes_on { u32::try_from(blocks.len())? } else { 1 };
+        let bounds = Bounds { limit: self.limit * turns, clean_up: self.patience, alone: true };
+        // As late as possible: a port that was free need not stay so.
+        let block = ground.exchanged(block, ports)?;
+        let mut others = Box::pin(self.terminals(ground, rest, ports));
+        let (outcome, beside) = run(ground.shell(&block.script), &block, bounds, &mut others).await?;
         let mut outcomes = vec![outcome];
-        outcomes.extend(others.transpose()?.unwrap_or_default());
-        // The first one has ended too early.
-        outcomes.resize(scene.len(), Some("what it was to run beside has ended".to_owned()));
+        match beside {
+            Some(beside) => outcomes.extend(beside?),
+            None if !goes_on => outcomes.extend(others.await?),
+            // It has ended too early.
+            None => outcomes.resize(blocks.len(), Some("what it was to run beside has ended".to_owned())),
+        }
         Ok(outcomes)
     }
 
@@ -132,7 +156,7 @@ impl Stage {
 async fn run<T>(
     shell: Command,
     block: &Block,
-    limit: Duration,
+    bounds: Bounds,
     meanwhile: impl Future<Output = T>,
 ) -> anyhow::Result<(Option<String>, Option<T>)> {
     let mut expect = Expect::new(&block.output);
@@ -142,7 +166,7 @@ async fn run<T>(
     let (ended, others) = {
         let mut running = pin!(process::stream_until(
             shell,
-            limit,
+            bounds,
             |line| {
                 expect.line(line);
                 if expect.missing().is_none()
@@ -176,17 +200,9 @@ async fn run<T>(
     let ended = ended.context("cannot run a document's command")?;
     let why = match (&ended, expect.missing()) {
         (ended, Some(line)) => Some(format!("its output lacks the line `{line}` ({ended})")),
-        (Ended::Exit(_), None) if block.is_until_output() => None,
         (ended, None) => (!ended.ok()).then(|| ended.to_string()),
     };
     Ok((why, others))
-}
-
-/// The block with ports that are free.
-fn exchanged(block: &Block, ports: &mut Ports) -> anyhow::Result<Block> {
-    let script = ports.exchanged(&block.script)?;
-    let output = block.output.iter().map(|line| ports.exchanged(line)).collect::<Result<_, _>>()?;
-    Ok(Block { line: block.line, script, action: block.action.clone(), output })
 }
 
 /// Whether all programs that blocks call are there; kubectl may be elsewhere than on the `PATH`.
@@ -200,3 +216,6 @@ async fn tools(scene: &[Block]) -> Result<Option<PathBuf>, Unavailable> {
     }
     if calls("kubectl") { binaries::kubectl().await.map(Some) } else { Ok(None) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,8 @@
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use kube_informer_testbed::eventually::eventually;
-use kube_informer_testbed::process::Identity;
-
 use super::expect::{Expect, matches};
 use super::*;
 
 fn mistakes(text: &str) -> Vec<usize> {
     blocks(text).unwrap_err().iter().map(|mistake| mistake.line).collect()
-}
-
-fn block(script: &str, action: Action, output: &[&str]) -> Block {
-    Block { line: 1, script: script.into(), action, output: output.iter().map(|s| (*s).to_owned()).collect() }
 }
 
 const fn run(place: Place) -> Action {
@@ -146,152 +136,24 @@ fn an_ellipsis_stands_for_anything() {
     assert!(!matches("exact", "exactly"));
 }
 
-const LONG: Duration = Duration::from_secs(60);
+#[test]
+fn what_is_run_must_not_say_some_things_and_what_is_left_out_may() {
+    for script in ["server &", "a | b", "curl http://localhost:80", "cargo xtask control-plane up"] {
+        assert_eq!(mistakes(&format!("<!-- test: run -->\n```sh\n{script}\n```\n")), [2], "{script}");
+        assert!(blocks(&format!("<!-- test: skip: so -->\n```sh\n{script}\n```\n")).is_ok(), "{script}");
+    }
+}
 
-/// Blocks run with the stand-in; why each one failed.
-async fn played(limit: Duration, scene: &[Block]) -> Vec<Option<String>> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut stage = Stage::new(here, limit).with_binary(here.join("src/docs/stand-in.sh"));
-    let why = |outcome| match outcome {
-        Outcome::Passed => None,
-        Outcome::Failed(why) => Some(why),
-        Outcome::LeftOut(unavailable) => panic!("{unavailable}"),
+#[test]
+fn the_binary_is_wanted_by_those_who_call_it() {
+    let wants = |words: &str, script: &str| {
+        let output = "<!-- test: output -->\n```text\nx\n```\n";
+        let text = format!("<!-- test: {words} -->\n```sh\n{script}\n```\n{output}");
+        blocks(&text).unwrap()[0].wants_binary()
     };
-    stage.play(scene).await.into_iter().map(why).collect()
-}
-
-async fn outcome(block: Block) -> Option<String> {
-    played(LONG, &[block]).await.swap_remove(0)
-}
-
-#[tokio::test]
-async fn a_block_that_fails_anywhere_fails() {
-    assert_eq!(outcome(block("true\ntrue", run(Place::Here), &[])).await, None);
-    let why = outcome(block("false\ntrue", run(Place::Here), &[])).await.unwrap();
-    assert!(why.contains("exit status: 1"), "{why}");
-}
-
-#[tokio::test]
-async fn a_block_whose_output_differs_fails() {
-    assert_eq!(outcome(block("echo one; echo two", run(Place::Here), &["two"])).await, None);
-    let why = outcome(block("echo one", run(Place::Here), &["two"])).await.unwrap();
-    assert!(why.contains("lacks the line `two`"), "{why}");
-}
-
-#[tokio::test]
-async fn a_command_that_does_not_end_is_stopped_at_its_output() {
-    let until = |output| block("echo listening; sleep 600", until_output(Place::Here), output);
-    assert_eq!(outcome(until(&["listening"])).await, None);
-    let why = played(Duration::from_millis(300), &[until(&["never"])]).await.swap_remove(0).unwrap();
-    assert!(why.contains("`never`") && why.contains("its limit"), "{why}");
-}
-
-/// A file for what a block has seen.
-struct Seen(PathBuf);
-
-impl Seen {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("xtask-docs-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        Self(path)
+    for words in ["run as installed", "run on the demo", "run on the embedded server until output"] {
+        assert!(wants(words, "true"), "{words}");
     }
-
-    fn lines(&self) -> Vec<String> {
-        std::fs::read_to_string(&self.0).unwrap().lines().map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Seen {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-#[tokio::test]
-async fn a_home_is_empty_and_has_the_binary_and_goes_away() {
-    let seen = Seen::new("home");
-    let script = format!(
-        "pwd > {0}; echo $HOME >> {0}; ls >> {0}; kube-informer a b; echo ${{KUBECONFIG-none}}",
-        seen.0.display()
-    );
-    assert_eq!(outcome(block(&script, run(Place::Installed), &["called with a b", "none"])).await, None);
-    let lines = seen.lines();
-    let [folder, home] = &lines[..] else { panic!("{lines:?}") };
-    assert_eq!(folder, home);
-    assert!(!Path::new(home).exists());
-    assert_ne!(Some(home.into()), std::env::var_os("HOME"));
-}
-
-#[tokio::test]
-async fn a_server_is_there_for_its_block_and_ends_however_that_ends() {
-    for place in [Place::Embedded, Place::Demo] {
-        let seen = Seen::new(&format!("server-{place:?}"));
-        let script = format!("kill -0 $(cat $KUBECONFIG); cat $KUBECONFIG > {}; echo up", seen.0.display());
-        for (rest, action, failure) in [
-            ("", run(place), None),
-            ("sleep 600", until_output(place), None),
-            ("exit 7", run(place), Some("exit status: 7")),
-        ] {
-            let why = outcome(block(&format!("{script}; {rest}"), action, &["up"])).await;
-            assert_eq!(why.as_deref(), failure);
-            let server: u32 = seen.lines()[0].parse().unwrap();
-            assert_eq!(Identity::of(server).filter(Identity::is_alive), None, "{place:?}: {rest:?}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn output_that_does_not_come_ends_the_server_and_the_block() {
-    let seen = Seen::new("deadline");
-    let script = format!("echo $$ > {0}; cat $KUBECONFIG >> {0}; echo up; sleep 600", seen.0.display());
-    let scene = [block(&script, until_output(Place::Embedded), &["never"])];
-    let why = played(Duration::from_secs(5), &scene).await.swap_remove(0).unwrap();
-    assert!(why.contains("lacks the line `never` (killed after 5 s"), "{why}");
-    // On a machine that is too busy for the first line, there is nobody to look for.
-    for process in std::fs::read_to_string(&seen.0).unwrap_or_default().lines() {
-        let id = process.parse().unwrap();
-        eventually("it is gone", LONG, async || {
-            Identity::of(id).filter(Identity::is_alive).is_none().then_some(())
-        })
-        .await;
-    }
-}
-
-#[tokio::test]
-async fn a_server_that_ends_by_itself_fails_its_block() {
-    let why = outcome(block("kill $(cat $KUBECONFIG); while kill -0 $(cat $KUBECONFIG) 2>/dev/null && ! grep -q ') Z ' /proc/$(cat $KUBECONFIG)/stat; do sleep 0.01; done", run(Place::Embedded), &[])).await;
-    assert!(why.as_deref().is_some_and(|why| why.contains("has ended before its block")), "{why:?}");
-}
-
-#[tokio::test]
-async fn a_block_in_another_terminal_runs_while_the_one_before_it_does() {
-    let seen = Seen::new("terminals");
-    let first = format!("echo $$ > {}; echo $HOME; echo ready; sleep 600", seen.0.display());
-    let first = block(&first, until_output(Place::Installed), &["ready"]);
-    let alive = format!("kill -0 $(cat {}); ls -d $HOME; kube-informer x", seen.0.display());
-    let other = |script: &str, output| block(script, run(Place::OtherTerminal), output);
-    let scene = [first, other(&alive, &["called with x"]), other("exit 5", &[]), other(&alive, &[])];
-    let whys = played(LONG, &scene).await;
-    assert_eq!(whys, [None, None, Some("exit status: 5".to_owned()), None]);
-    let first = seen.lines()[0].parse().unwrap();
-    assert_eq!(Identity::of(first).filter(Identity::is_alive), None);
-}
-
-#[tokio::test]
-async fn what_is_beside_a_block_that_has_ended_fails() {
-    let first = block("echo ready; exit 3", until_output(Place::Here), &["ready", "more"]);
-    let other = block("true", run(Place::OtherTerminal), &[]);
-    let whys = played(LONG, &[first, other]).await;
-    assert!(whys[0].as_deref().is_some_and(|why| why.contains("`more`")), "{whys:?}");
-    assert!(whys[1].as_deref().is_some_and(|why| why.contains("has ended")), "{whys:?}");
-}
-
-#[tokio::test]
-async fn ports_are_exchanged_for_free_ones_in_all_terminals() {
-    let first = "echo 127.0.0.1:8080 | grep -v ':8080$'; sleep 600";
-    let scene = [
-        block(first, until_output(Place::Here), &["127.0.0.1:8080"]),
-        block("echo at 127.0.0.1:8080", run(Place::OtherTerminal), &["at 127.0.0.1:8080"]),
-    ];
-    assert_eq!(played(LONG, &scene).await, [None, None]);
+    assert!(wants("run", "cargo run --release -- demo") && !wants("run", "cargo build"));
+    assert!(!wants("skip: so", "cargo run --release -- demo"));
 }

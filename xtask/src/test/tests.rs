@@ -159,3 +159,41 @@ async fn the_commands_of_documents_are_run() {
     assert!(text.contains("  README.md:6 `false`: exit status: 1\n"), "{text}");
     assert!(text.contains("  README.md:10 `sleep 31536000`: it takes a year\n"), "{text}");
 }
+
+#[tokio::test]
+async fn every_mistake_in_a_document_fails_and_the_others_are_played() {
+    let sample = Sample::new("mistakes");
+    let run_block = "<!-- test: run -->\n```sh\ntrue\n```\n";
+    sample.file("A.md", &format!("{run_block}<!-- test: runs -->\n```sh\ntrue\n```\n```sh\ntrue\n```\n"));
+    sample.file("B.md", run_block);
+    let mut run = sample.run();
+    run.step(Step::Commands).await.unwrap();
+    let text = run.report.render();
+    assert_eq!(text.lines().last(), Some("1 passed, 2 failed, 0 skipped"), "{text}");
+    assert!(text.contains("  A.md:6: `test: runs`") && text.contains("  A.md:9: "), "{text}");
+}
+
+#[tokio::test]
+async fn the_binary_is_built_before_blocks_that_want_it_and_only_for_those() {
+    let commands = async |sample: &Sample| {
+        let mut run = sample.run();
+        run.step(Step::Commands).await.unwrap();
+        run.report.render()
+    };
+    let sample = Sample::new("binary");
+    sample.file(
+        "README.md",
+        "<!-- test: run -->\n```sh\ntrue\n```\n<!-- test: skip: no -->\n```sh\ncargo run --release\n```\n",
+    );
+    let text = commands(&sample).await;
+    assert_eq!(text.lines().last(), Some("1 passed, 0 failed, 1 skipped"), "{text}");
+
+    sample.file("README.md", "<!-- test: run -->\n```sh\ntrue --release\n```\n");
+    let text = commands(&sample).await;
+    assert_eq!(text.lines().last(), Some("2 passed, 0 failed, 0 skipped"), "{text}");
+
+    sample.file("src/lib.rs", "no Rust");
+    let text = commands(&sample).await;
+    assert_eq!(text.lines().last(), Some("1 passed, 1 failed, 0 skipped"), "{text}");
+    assert!(text.contains("  cargo build --release: exit status: 101\n"), "{text}");
+}

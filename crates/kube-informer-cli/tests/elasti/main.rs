@@ -25,6 +25,3 @@ mod many;
 // What is applied to a cluster, and whether its rights suffice.
 mod manifests;
 mod rights;
-
-// What the README tells people to type.
-mod quick_start;

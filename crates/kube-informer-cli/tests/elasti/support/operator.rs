@@ -32,7 +32,7 @@ impl Operator {
     }
 
     /// Waits until one that was started listens.
-    pub(crate) async fn listening(mut process: Process) -> Self {
+    async fn listening(mut process: Process) -> Self {
         let (wake, metrics, probes) = eventually("the operator says where it listens", SOON, async || {
             if let Some(status) = process.exited().unwrap() {
                 panic!("it ended with {status}: {}", process.logged());
