@@ -45,6 +45,15 @@ async fn a_list_that_is_begun_anew_is_told_where_something_of_it_had_come() {
         (vec![Answer::Watch(vec![some(), Piece::Hang])], 1),
         (vec![Answer::Watch(vec![some(), Piece::Broken])], 1),
         (vec![no_streams(), page, status(410, "Expired")], 1),
+        // It was complete, and there is another one.
+        (
+            vec![
+                no_streams(),
+                Answer::Body(list(&[("a", 1)], 4)),
+                Answer::Watch(vec![Piece::error(410, "Expired")]),
+            ],
+            0,
+        ),
     ] {
         let end = [Answer::Body(list(&[("a", 1)], 5)), Answer::Watch(vec![Piece::Hang])];
         let seen = Play::new(begin.into_iter().chain(end)).run().await;
