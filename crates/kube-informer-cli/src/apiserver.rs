@@ -13,11 +13,12 @@ use kube_informer_apiserver::{Builder, Server, ServerError, Simulation};
 
 use crate::door::{ELSEWHERE, address};
 use crate::interrupt::{Ended, Interrupt};
+use crate::naming;
 
 /// Run the embedded API server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on: 127.0.0.1:8001, or :8001 for every address of this machine; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Write a kubeconfig for it
@@ -117,7 +118,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
                     "{error}{why}; give --write-kubeconfig a file in a folder that is there and yours"
                 )
             })?;
-            format!("try: kubectl --kubeconfig {} get namespaces", path.display())
+            format!("try: kubectl --kubeconfig {} get namespaces", naming::quoted(path))
         }
         None if args.token.is_none() && !args.tls => {
             format!("try: kubectl --server {} get namespaces", server.url())

@@ -1,7 +1,7 @@
 //! `kube-informer controller`: controllers that come with it.
 //!
-//! What they find is printed, and told to everyone who is connected over WebSocket. The first Ctrl-C or SIGTERM lets them
-//! tell what they have read; the second ends them at once.
+//! What they find is printed, and told to everyone who is connected over WebSocket. The first SIGTERM lets them tell what they
+//! have read, with exit code 0, and so does the first Ctrl-C, with 130; the second of either ends them at once, with 130.
 //!
 //! A cluster that is away is waited for, and it is said that it is. Who may not read is told so, with exit code 1, when that
 //! turns out before everything was read once.
@@ -16,7 +16,8 @@ use tokio::sync::oneshot;
 
 use crate::cluster::ClusterArgs;
 use crate::door::Door;
-use crate::interrupt::{Ended, Interrupt};
+use crate::interrupt::{Ended, Interrupt, Wish};
+use crate::logging;
 use crate::output::Output;
 use crate::reading::{held_up, not_allowed};
 use crate::scope::ScopeArgs;
@@ -81,9 +82,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
 
 async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let mut interrupt = Interrupt::install()?;
+    args.door.check()?;
+    let mut refusals = Some(logging::says_refusals());
     let factory = tokio::select! {
         factory = args.cluster.factory() => factory?,
-        () = interrupt.wait() => return Ok(Ended::Interrupted),
+        wish = interrupt.wish() => return Ok(wish.of_a_daemon()),
     };
     let (metrics, mut registry) = (Metrics::default(), Registry::default());
     metrics.register(&mut registry);
@@ -120,11 +123,12 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     let mut not_allowed = std::pin::pin!(not_allowed(&informer));
     let mut held_up = std::pin::pin!(held_up(&informer));
     let (mut is_quiet, mut is_held_up) = (true, false);
-    let mut refused = None;
+    let (mut refused, mut wanted) = (None, None);
     loop {
         tokio::select! {
             synced = &mut synced, if is_quiet => {
                 is_quiet = false;
+                refusals.take();
                 if synced.is_ok() {
                     let count = informer.list().count();
                     output.lines().offer(format!("Deployments that are there: {count}; what changes follows\n"));
@@ -150,10 +154,13 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
                     tracing::error!("{error:#}: changes are not printed any more");
                 }
             }
-            () = interrupt.wait() => match stop.take() {
-                // Fails only if it has ended by itself.
-                Some(stop) => drop(stop.send(())),
-                None => return Ok(Ended::Interrupted),
+            wish = interrupt.wish() => match stop.take() {
+                Some(stop) => {
+                    wanted = Some(wish);
+                    // Fails only if it has ended by itself.
+                    let _ = stop.send(());
+                }
+                None => return refused.map_or(Ok(Ended::Interrupted), Err),
             },
         }
     }
@@ -162,13 +169,28 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
         factory.shutdown().await;
         if prints { output.end().await.map(drop) } else { Ok(()) }
     };
+    let ended = ended(refused, wanted);
     tokio::select! {
-        ended = end => if let Err(error) = ended {
-            tracing::error!("{error:#}: changes were not printed");
-        },
-        () = interrupt.wait() => {}
+        printed = end => {
+            if let Err(error) = printed {
+                tracing::error!("{error:#}: changes were not printed");
+            }
+            ended
+        }
+        // Why it ends is said all the same.
+        () = interrupt.wait() => ended.map(|_| Ended::Interrupted),
     }
-    refused.map_or(Ok(Ended::Interrupted), Err)
+}
+
+/// How it ends that was refused, or that somebody wanted to end.
+fn ended(refused: Option<anyhow::Error>, wanted: Option<Wish>) -> anyhow::Result<Ended> {
+    match (refused, wanted) {
+        (Some(why), _) => Err(why),
+        (None, Some(wish)) => Ok(wish.of_a_daemon()),
+        (None, None) => {
+            Err(anyhow::anyhow!("the controller has ended, and nobody wanted it to: start it again"))
+        }
+    }
 }
 
 /// `07:31:05Z ~ Deployment shop/web replicas 3→5 (kubectl)`.
@@ -182,6 +204,15 @@ fn line(reported: &Reported, style: Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_that_nobody_wanted_is_an_error() {
+        assert!(ended(None, None).is_err());
+        assert_eq!(ended(None, Some(Wish::Supervisor)).unwrap(), Ended::Done);
+        assert_eq!(ended(None, Some(Wish::Person)).unwrap(), Ended::Interrupted);
+        let refused = ended(Some(anyhow::anyhow!("forbidden")), Some(Wish::Supervisor));
+        assert_eq!(refused.unwrap_err().to_string(), "forbidden");
+    }
 
     #[test]
     fn there_is_at_least_one_worker_and_not_too_many() {

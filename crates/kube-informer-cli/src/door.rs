@@ -1,6 +1,6 @@
 //! The door for WebSocket clients: where it is, and who may come in. The flags of every command that has one.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use kube_informer_feed::hub::Hub;
@@ -16,7 +16,8 @@ pub(crate) const ELSEWHERE: &str = "give --listen another address, or 127.0.0.1:
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "WebSocket clients")]
 pub(crate) struct Door {
-    /// Address for WebSocket clients; port 0 takes a free one. Other addresses than loopback ones need a token
+    /// Address for WebSocket clients: 127.0.0.1:8080, or :8080 for every address of this machine; port 0 takes a free one.
+    /// Other addresses than loopback ones need a token
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Clients must know the token in this file
@@ -31,6 +32,16 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    /// Whether it may be opened: to be asked before anybody else is asked for anything.
+    ///
+    /// # Errors
+    ///
+    /// Where everyone could come in.
+    pub(crate) fn check(&self) -> Result<(), Usage> {
+        let is_safe = self.token_file.is_some() || self.listen.ip().is_loopback();
+        if is_safe { Ok(()) } else { Err(token_wanted(self.listen)) }
+    }
+
     /// Starts a server for a hub, with this door, which also shows what is registered.
     ///
     /// # Errors
@@ -49,11 +60,7 @@ impl Door {
         }
         server.start().await.map_err(|error| match error {
             ServerError::Listen { .. } => anyhow::anyhow!("{error}; {ELSEWHERE}"),
-            ServerError::TokenWanted { address } => Usage::new(format!(
-                "{address} can be reached by others: give --token-file FILE, with what they must know, or --listen a \
-                 loopback address such as 127.0.0.1:8080"
-            ))
-            .into(),
+            ServerError::TokenWanted { address } => token_wanted(address).into(),
             error => error.into(),
         })
     }
@@ -72,12 +79,32 @@ impl Door {
     }
 }
 
-/// An address to listen on.
+fn token_wanted(address: SocketAddr) -> Usage {
+    Usage::new(format!(
+        "{address} can be reached by others: give --token-file FILE, with what they must know, or --listen a loopback \
+         address such as 127.0.0.1:8080"
+    ))
+}
+
+/// An address to listen on. `:8080` is every one of this machine, as Go's programs have it.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "is no address: give IP and port, as 127.0.0.1:8080, or 0.0.0.0:8080 for every address of this machine"
+    let read = match text.starts_with(':') {
+        true => format!("0.0.0.0{text}").parse().map(|any: SocketAddr| everywhere(any.port())),
+        false => text.parse(),
+    };
+    read.map_err(|_| {
+        "is no address: give IP and port, as 127.0.0.1:8080, or :8080 for every address of this machine"
             .to_owned()
     })
+}
+
+/// Every address of this machine: of both families, where there are both.
+fn everywhere(port: u16) -> SocketAddr {
+    // Whether there is the newer one is known when something is bound to it.
+    match UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)) {
+        Ok(_) => (Ipv6Addr::UNSPECIFIED, port).into(),
+        Err(_) => (Ipv4Addr::UNSPECIFIED, port).into(),
+    }
 }
 
 fn host(text: &str) -> Result<String, String> {
@@ -129,6 +156,29 @@ mod tests {
         }
         for wrong in ["", "dash.example.com", "https://", "https://a/b", "://a"] {
             assert!(parsed(&["--allow-origin", wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_port_alone_is_every_address_of_this_machine() {
+        let everywhere = address(":8080").unwrap();
+        assert!(everywhere.ip().is_unspecified() && everywhere.port() == 8080, "{everywhere}");
+        assert_eq!(address(":0").unwrap().port(), 0);
+        assert_eq!(address("[::1]:80"), Ok((Ipv6Addr::LOCALHOST, 80).into()));
+        for wrong in ["", ":", "8080", ":65536", ":-1", ":+1", "::", "localhost:80", "127.0.0.1"] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn who_lets_in_others_must_have_a_token() {
+        let check = |args: &[&str]| parsed(args).unwrap().check();
+        for safe in [&[][..], &["--listen", "[::1]:80"], &["--listen", ":80", "--token-file", "token"]] {
+            assert!(check(safe).is_ok(), "{safe:?}");
+        }
+        for open in [":80", "0.0.0.0:80", "192.0.2.1:80"] {
+            let why = check(&["--listen", open]).unwrap_err().to_string();
+            assert!(why.contains("give --token-file FILE"), "{open}: {why}");
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// How it is printed: table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,…
     #[arg(short, long, value_name = "FORMAT", default_value = "table", value_parser = Format::of_state)]
     output: Format,
-    /// Tables without their first line
+    /// Tables without headers
     #[arg(long)]
     no_headers: bool,
     /// Keep metadata.managedFields in json and yaml
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         () = interrupt.wait() => Ok(Ended::Interrupted),
         closed = output.closed() => return closed,
     };
-    output.conclude(interrupt.wait(), ended).await
+    output.conclude(interrupt.wait(), ended, std::future::ready(())).await
 }
 
 async fn read(args: &Args, lines: Lines) -> anyhow::Result<()> {

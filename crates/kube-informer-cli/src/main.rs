@@ -2,10 +2,11 @@
 //!
 //! Arguments and wiring only. Exit codes: 0 done, 1 failed (one line says what and what to do), 2 wrong
 //! arguments, 3 what was not to be is (`wait --fail-on`), 130 ended by Ctrl-C, SIGTERM or the end of the terminal; what runs
-//! as a daemon (`serve`, the operator) ends in order at the first SIGTERM, with 0.
+//! as a daemon (`serve`, `controller`, the operator) ends in order at the first SIGTERM, with 0.
 
 // How it is called, and how commands end.
 mod interrupt;
+mod logging;
 mod naming;
 mod time;
 mod usage;
@@ -50,12 +51,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
-use crate::interrupt::Ended;
+use crate::interrupt::{Ended, Interrupt};
 use crate::naming::Called;
 use crate::output::visible;
-use crate::style::{Style, When};
 use crate::usage::Usage;
 
 /// See what is changing in a Kubernetes cluster.
@@ -133,7 +132,7 @@ fn main() -> ExitCode {
             None => error.exit(),
         },
     };
-    log_to_stderr(args.command.chattiness(), args.verbose);
+    logging::to_stderr(args.command.chattiness(), args.verbose);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::anyhow!("cannot start: {error}")),
@@ -153,9 +152,15 @@ fn main() -> ExitCode {
             Command::Man(args) => man::run(&args, naming::commands(Args::command(), Called::Binary)),
         }
     });
+    let code = runtime.block_on(async {
+        match result {
+            Err(error) => told(&error).await,
+            result => ended(result),
+        }
+    });
     // A login program of a kubeconfig may still run: nobody waits for it any more.
     runtime.shutdown_background();
-    ended(result)
+    code
 }
 
 /// The words of a command line that is to be completed. They are no arguments: a flag among them means nothing.
@@ -180,7 +185,24 @@ fn ended(result: anyhow::Result<Ended>) -> ExitCode {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     // Where nobody reads stderr any more, the code says it.
-    let _ = writeln!(std::io::stderr(), "error: {}", visible::plain(&one_line(error)));
+    let _ = std::io::stderr().write_all(line(error).as_bytes());
+    code(error)
+}
+
+/// The same of a command: Ctrl-C was its own, and has to end it still where stderr stands still.
+async fn told(error: &anyhow::Error) -> ExitCode {
+    let Ok(mut interrupt) = Interrupt::install() else { return failed(error) };
+    tokio::select! {
+        () = output::last_words(line(error)) => code(error),
+        () = interrupt.wait() => ended(Ok(Ended::Interrupted)),
+    }
+}
+
+fn line(error: &anyhow::Error) -> String {
+    format!("error: {}\n", visible::plain(&one_line(error)))
+}
+
+fn code(error: &anyhow::Error) -> ExitCode {
     if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -216,29 +238,6 @@ fn one_line(error: &anyhow::Error) -> String {
         }
     }
     line
-}
-
-/// So much more than a command logs by itself; where nobody asks for more, `RUST_LOG` counts.
-fn log_to_stderr(chattiness: u8, more: u8) {
-    let level = match chattiness.saturating_add(more) {
-        0 => "error",
-        // That something is wrong is said, and so is that it is over.
-        1 => "warn,kube_informer::informer::health=info",
-        2 => "info",
-        3 => "debug",
-        _ => "trace",
-    };
-    let filter = match EnvFilter::try_from_default_env() {
-        Ok(filter) if more == 0 => filter,
-        _ => EnvFilter::new(level),
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(Style::stderr(When::Auto).has_colours())
-        .with_writer(std::io::stderr)
-        // Where nobody reads stderr, that would be said there, and is a panic.
-        .log_internal_errors(false)
-        .init();
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use clap::Command;
@@ -67,18 +68,35 @@ impl Called {
     }
 }
 
-/// What to type to call this program again: its name, where the `PATH` leads to a program of that name, or its file.
+/// What to type to call this program again: its name, where the `PATH` leads to it, or its file.
 pub(crate) fn to_type() -> String {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     match std::env::current_exe() {
-        Ok(file) if !is_on(&paths) => file.display().to_string(),
+        Ok(file) if !leads(&paths, &file) => quoted(&file),
         _ => BINARY.to_owned(),
     }
 }
 
-/// Whether there is a program of its name in one of the folders.
-fn is_on(paths: &OsStr) -> bool {
-    std::env::split_paths(paths).any(|folder| folder.join(BINARY).is_file())
+/// Whether the first program of its name in these folders is this file.
+fn leads(paths: &OsStr, file: &Path) -> bool {
+    let is_program = |file: &PathBuf| {
+        file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let found = std::env::split_paths(paths).map(|folder| folder.join(BINARY)).find(is_program);
+    found.is_some_and(|found| {
+        found.canonicalize().is_ok_and(|found| file.canonicalize().is_ok_and(|file| found == file))
+    })
+}
+
+/// A file as it is typed into a shell.
+pub(crate) fn quoted(file: &Path) -> String {
+    let text = file.display().to_string();
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '+' | ',' | ':' | '@' | '%');
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 /// The commands, named as they were called, with a help that lists them by what they are for.
@@ -158,6 +176,48 @@ mod tests {
             assert_eq!(Called::by(Some(OsStr::new(first))), called, "{first}");
         }
         assert_eq!(Called::by(None), Called::Binary);
+    }
+
+    #[test]
+    fn files_are_quoted_where_a_shell_would_take_them_for_something_else() {
+        for (file, typed) in [
+            ("/usr/bin/kube-informer", "/usr/bin/kube-informer"),
+            ("/srv/Jürgen/a_b+c,d@e%f.yaml", "/srv/Jürgen/a_b+c,d@e%f.yaml"),
+            ("/my tools/kube-informer", "'/my tools/kube-informer'"),
+            ("/a$b", "'/a$b'"),
+            ("~/a", "'~/a'"),
+            ("/it's", r"'/it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(Path::new(file)), typed);
+        }
+    }
+
+    #[test]
+    fn the_path_leads_to_a_program_that_is_the_first_of_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let [other, own, data] = ["other", "own", "data"].map(|name| folder.path().join(name));
+        for (place, mode) in [(&other, 0o755), (&own, 0o755), (&data, 0o644)] {
+            std::fs::create_dir(place).unwrap();
+            std::fs::write(place.join(BINARY), "").unwrap();
+            std::fs::set_permissions(place.join(BINARY), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let link = folder.path().join("link");
+        std::fs::create_dir(&link).unwrap();
+        std::os::unix::fs::symlink(own.join(BINARY), link.join(BINARY)).unwrap();
+        let file = own.join(BINARY);
+        for (folders, is_it) in [
+            (&[&own][..], true),
+            (&[&own, &other], true),
+            (&[&link], true),
+            (&[&data, &own], true),
+            (&[&other, &own], false),
+            (&[&other], false),
+            (&[&data], false),
+            (&[], false),
+        ] {
+            assert_eq!(leads(&std::env::join_paths(folders).unwrap(), &file), is_it, "{folders:?}");
+        }
     }
 
     #[test]

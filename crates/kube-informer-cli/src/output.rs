@@ -30,7 +30,7 @@ const ROOM: usize = 1 << 20;
 /// What a piece takes at least: many small ones are bounded, too.
 const LEAST: usize = 64;
 
-/// How long the last words may take, where somebody wants to end.
+/// How long the last words may take, where somebody wants to end: those that were printed, and those about the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// See the module.
@@ -130,22 +130,32 @@ impl Output {
         verdict(done.await, is_screen)
     }
 
-    /// Ends a command: what it printed is written before anything is said about it, however long a pager takes; but
-    /// whoever interrupts waits a second at most, and who does it twice, which resolves `again`, not at all.
+    /// Ends a command: what it printed is written before anything is said about it, however long a pager takes; then come
+    /// its last `words`, on stderr. But whoever interrupts waits a second at most for either, and who does it twice, which
+    /// resolves `again`, not at all.
     pub(crate) async fn conclude(
         self,
         again: impl Future<Output = ()>,
         ended: anyhow::Result<Ended>,
+        words: impl Future<Output = ()>,
     ) -> anyhow::Result<Ended> {
-        let finished = match &ended {
-            Ok(Ended::Interrupted) => tokio::select! {
-                finished = self.end() => finished,
-                () = again => Ok(Ended::Interrupted),
-            },
-            _ => tokio::select! {
-                finished = self.finish() => finished,
-                () = again => return Ok(Ended::Interrupted),
-            },
+        let is_interrupted = matches!(ended, Ok(Ended::Interrupted));
+        let end = async {
+            if is_interrupted {
+                let finished = self.end().await;
+                // What is not said by then never is.
+                let _ = tokio::time::timeout(LAST_WORDS, words).await;
+                finished
+            } else {
+                let finished = self.finish().await;
+                // Also where nobody reads stdout any more.
+                words.await;
+                finished
+            }
+        };
+        let finished = tokio::select! {
+            finished = end => finished,
+            () = again => return Ok(Ended::Interrupted),
         };
         match finished? {
             // The terminal is closed: whatever there was to say, nobody has read it.
@@ -213,12 +223,20 @@ fn verdict(
     }
 }
 
-/// Writes to stderr, at once and past all others: for the last words of a command.
-pub(crate) fn last_words(text: &str) {
-    let mut err = std::io::stderr();
-    let is_screen = err.is_terminal();
-    // There is nowhere else to say that.
-    let _ = err.write_all(shown(text, Form::Text, is_screen).as_bytes());
+/// Writes to stderr, past all others: for the last words of a command. A stderr that nobody reads lets it wait for ever;
+/// dropped, nobody waits for it.
+pub(crate) async fn last_words(text: String) {
+    if text.is_empty() {
+        return;
+    }
+    let write = move || {
+        let mut err = std::io::stderr();
+        let is_screen = err.is_terminal();
+        // There is nowhere else to say that.
+        let _ = err.write_all(shown(&text, Form::Text, is_screen).as_bytes());
+    };
+    // It panics only where writing does.
+    let _ = tokio::task::spawn_blocking(write).await;
 }
 
 fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> std::io::Result<()> {
@@ -412,11 +430,35 @@ mod tests {
                 (writes, Output { lines: Lines::said().0, is_screen: true, done, gone: None })
             };
             let (_writes, output) = stuck();
-            let waits = output.conclude(std::future::pending(), Ok(ended));
+            let waits = output.conclude(std::future::pending(), Ok(ended), std::future::ready(()));
             assert!(waits.now_or_never().is_none(), "{ended:?}");
             let (_writes, output) = stuck();
-            let at_once = output.conclude(std::future::ready(()), Ok(ended)).now_or_never();
+            let at_once = output.conclude(std::future::ready(()), Ok(ended), std::future::ready(()));
+            let at_once = at_once.now_or_never();
             assert_eq!(at_once.map(Result::unwrap), Some(Ended::Interrupted), "{ended:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn last_words_that_nobody_reads_hold_up_nobody_who_interrupts() {
+        // Everything is printed.
+        let printed = || {
+            let (writes, done) = oneshot::channel();
+            writes.send(Ok(())).unwrap();
+            Output { lines: Lines::said().0, is_screen: true, done, gone: None }
+        };
+        for ended in [Ended::Interrupted, Ended::Late] {
+            let (never, words) = (std::future::pending, std::future::ready(()));
+            let said = printed().conclude(never(), Ok(ended), words).now_or_never();
+            assert_eq!(said.map(Result::unwrap), Some(ended));
+            // A stderr that nobody reads.
+            let waits = printed().conclude(never(), Ok(ended), never());
+            assert!(waits.now_or_never().is_none(), "{ended:?}");
+            // Not before it is waited for.
+            let again = tokio::task::yield_now();
+            let at_once = printed().conclude(again, Ok(ended), never());
+            let at_once = tokio::time::timeout(Duration::from_secs(60), at_once).await.unwrap();
+            assert_eq!(at_once.unwrap(), Ended::Interrupted);
         }
     }
 

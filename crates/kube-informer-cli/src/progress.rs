@@ -64,7 +64,7 @@ impl Progress {
             let all = match self.totals.of(at) {
                 _ if is_synced => Some(came),
                 // What is read again is counted again.
-                _ if matches!(stats.health.state, State::Stale { .. }) => None,
+                _ if stats.begun_anew > 0 || matches!(stats.health.state, State::Stale { .. }) => None,
                 total => total.filter(|total| came <= *total),
             };
             far.total = far.total.zip(all).map(|(total, all)| total.saturating_add(all));

@@ -227,27 +227,29 @@ fn fail_if_hopeless(informer: &Informer, health: &Health) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Waits until an informer is not allowed to read: why, and what to do.
+/// Waits until an informer is not allowed to read, in one of its namespaces: why, and what to do.
 pub(crate) async fn not_allowed<T>(informer: &Informer<T>) -> anyhow::Error {
-    let mut health = std::pin::pin!(informer.health_changes());
-    while let Some(now) = health.next().await {
-        if let State::Stale { why, .. } = now.state
-            && matches!(why.cause, Cause::Unauthorized | Cause::Forbidden)
-        {
-            return anyhow::anyhow!("{} cannot be read: {}", informer.resource(), reason(&why));
-        }
-    }
-    std::future::pending().await
+    let why = stale(informer, |cause| matches!(cause, Cause::Unauthorized | Cause::Forbidden)).await;
+    anyhow::anyhow!("{} cannot be read: {}", informer.resource(), reason(&why))
 }
 
 /// Waits until an informer cannot read for another reason, which may pass: which one it is.
 pub(crate) async fn held_up<T>(informer: &Informer<T>) -> String {
+    let is_other = |cause| !matches!(cause, Cause::Unauthorized | Cause::Forbidden | Cause::Relisting);
+    reason(&stale(informer, is_other).await)
+}
+
+/// Waits until one of the namespaces of an informer is stale for such a reason.
+async fn stale<T>(informer: &Informer<T>, is_such: impl Fn(Cause) -> bool) -> Why {
     let mut health = std::pin::pin!(informer.health_changes());
     while let Some(now) = health.next().await {
-        if let State::Stale { why, .. } = now.state
-            && !matches!(why.cause, Cause::Unauthorized | Cause::Forbidden | Cause::Relisting)
-        {
-            return reason(&why);
+        // The whole is only as one of them.
+        for (_, state) in now.scopes {
+            if let State::Stale { why, .. } = state
+                && is_such(why.cause)
+            {
+                return why;
+            }
         }
     }
     std::future::pending().await

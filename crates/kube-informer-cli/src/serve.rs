@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use crate::cluster::{ClusterArgs, SelectArgs};
 use crate::door::Door;
 use crate::interrupt::{Ended, Interrupt};
+use crate::logging;
 use crate::output::Output;
 use crate::reading::not_allowed;
 use crate::scope::ScopeArgs;
@@ -138,6 +139,8 @@ impl Serving {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     let mut interrupt = Interrupt::install()?;
+    args.door.check()?;
+    let mut refusals = Some(logging::says_refusals());
     let serving = tokio::select! {
         serving = Serving::start(&args) => serving?,
         wish = interrupt.wish() => return Ok(wish.of_a_daemon()),
@@ -146,17 +149,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     output.lines().offer(serving.intro(&args));
     let mut read = std::pin::pin!(everything_is_read(serving.hub.clone()));
     let mut is_read = false;
-    let wish = loop {
+    let ended = loop {
         tokio::select! {
             counted = &mut read, if !is_read => {
                 is_read = true;
                 match counted {
                     Ok(objects) => output.lines().offer(format!("ready: {objects} objects are read\n")),
-                    Err(error) => {
-                        serving.end().await;
-                        return Err(error);
-                    }
+                    Err(error) => break Err(error),
                 }
+                // Later, it goes on.
+                refusals.take();
             }
             // The daemon is wanted, its words are not.
             closed = output.closed(), if prints => {
@@ -165,7 +167,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
                     tracing::error!("{error:#}");
                 }
             }
-            wish = interrupt.wish() => break wish,
+            wish = interrupt.wish() => break Ok(wish.of_a_daemon()),
         }
     };
     output.lines().offer("ending: clients are told from where to go on\n".to_owned());
@@ -174,13 +176,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         if prints { output.end().await.map(drop) } else { Ok(()) }
     };
     tokio::select! {
-        ended = end => {
-            if let Err(error) = ended {
+        printed = end => {
+            if let Err(error) = printed {
                 tracing::error!("{error:#}");
             }
-            Ok(wish.of_a_daemon())
+            ended
         }
-        _ = interrupt.wish() => Ok(Ended::Interrupted),
+        // Why it ends is said all the same.
+        _ = interrupt.wish() => ended.map(|_| Ended::Interrupted),
     }
 }
 

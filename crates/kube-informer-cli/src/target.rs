@@ -14,7 +14,7 @@
 use kube_informer::connect::{Catalog, ResolveError};
 use kube_informer::resource::Resource;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Place};
 use crate::usage::Usage;
 
 /// What to look at.
@@ -35,7 +35,7 @@ pub(crate) struct Target {
 }
 
 /// More objects than these are not asked for by name: each of them has a watch of its own.
-const MOST_NAMES: usize = 256;
+pub(crate) const MOST_NAMES: usize = 256;
 
 /// What `kubectl get all` shows.
 const ALL: [&str; 10] = [
@@ -65,8 +65,28 @@ impl TargetArgs {
                 add(&mut targets, resource, &names)?;
             }
         }
+        check_count(&targets, cluster.place())?;
         Ok(targets)
     }
+}
+
+/// Whether what is named is not too much: in several namespaces, a name is that of several objects.
+fn check_count(targets: &[Target], place: &Place) -> Result<(), Usage> {
+    let namespaces = match place {
+        Place::All => 1,
+        Place::Namespaces(namespaces) => namespaces.len(),
+    };
+    let objects =
+        |target: &Target| target.names.len() * if target.resource.namespaced { namespaces } else { 1 };
+    let count: usize = targets.iter().map(objects).sum();
+    if count > MOST_NAMES {
+        let why = format!(
+            "names in {namespaces} namespaces are {count} objects, and {MOST_NAMES} are the most: take fewer of either, all of \
+             a type, or -l"
+        );
+        return Err(Usage::new(why));
+    }
+    Ok(())
 }
 
 /// One resource that is named in several ways is one target.
@@ -201,6 +221,25 @@ mod tests {
         }
         let many: Vec<String> = (0..300).map(|number| format!("pod/p{number}")).collect();
         assert!(read(&many).unwrap_err().to_string().contains("300 names"));
+    }
+
+    #[test]
+    fn a_name_in_several_namespaces_is_several_objects() {
+        let names: Vec<String> = (0..MOST_NAMES).map(|number| format!("p{number}")).collect();
+        let of = |resource, count: usize| Target { resource, names: names[..count].to_vec() };
+        let pods = |count| of(Resource::of::<k8s_openapi::api::core::v1::Pod>(), count);
+        let nodes = |count| of(Resource::of::<k8s_openapi::api::core::v1::Node>(), count);
+        let check = |targets: &[Target], namespaces: usize| {
+            let named = (0..namespaces).map(|number| format!("n{number}")).collect();
+            check_count(targets, &Place::Namespaces(named))
+        };
+        assert!(check(&[pods(MOST_NAMES)], 1).is_ok());
+        assert!(check(&[nodes(MOST_NAMES)], 50).is_ok(), "they are in no namespace");
+        assert!(check(&[pods(MOST_NAMES / 2)], 2).is_ok());
+        assert!(check(&[pods(0)], 1000).is_ok(), "one watch in each");
+        let many = check(&[pods(100), nodes(57)], 2).unwrap_err().to_string();
+        assert!(many.contains("2 namespaces are 257 objects, and 256 are the most"), "{many}");
+        assert!(check_count(&[pods(MOST_NAMES)], &Place::All).is_ok());
     }
 
     #[test]

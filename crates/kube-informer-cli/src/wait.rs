@@ -7,9 +7,10 @@
 //! - On a terminal it shows how far the first reading has come, until everything was seen.
 //! - What kind of time it was: see [`tracker`](self::tracker).
 //! - That an object is gone is believed where the server said so. Where objects were chosen by labels or fields, one that
-//!   does not fit any more looks the same: then it is asked for by its name.
+//!   does not fit any more looks the same: then it is asked for by its name, and [watched](strays) by it.
 
 mod follow;
+mod strays;
 mod tracker;
 mod words;
 
@@ -33,6 +34,7 @@ use crate::time::duration;
 use crate::usage::Usage;
 
 use follow::{Message, Messages, Source};
+use strays::{Strays, TooMany};
 use tracker::{Id, Rules, Sight, Step, Tracker};
 use words::trouble;
 
@@ -87,6 +89,9 @@ const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// How often it is shown how far the first reading has come.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How long an informer may take to end that nobody waits for.
+const LET_GO: Duration = Duration::from_secs(10);
+
 /// Wait until objects are as they should be.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -135,10 +140,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Ok(End { ended, words }) => (Ok(ended), words),
         Err(error) => (Err(error), String::new()),
     };
-    let ended = output.conclude(interrupt.wait(), ended).await;
-    // Also where nobody reads stdout any more.
-    output::last_words(&words);
-    ended
+    output.conclude(interrupt.wait(), ended, output::last_words(words)).await
 }
 
 /// How it ended, and what is to be said about it on stderr.
@@ -175,7 +177,7 @@ async fn wait(args: Args, begin: Instant, lines: &Lines, interrupt: &mut Interru
         tracker: Tracker::new(rules),
         messages: Messages::new(Asker::new(&cluster)),
         informers: Vec::new(),
-        first: 0,
+        strays: Strays::default(),
         early: Some(Vec::new()),
         complete: BTreeSet::new(),
         troubles: BTreeMap::new(),
@@ -203,10 +205,10 @@ struct Wait<'l> {
     selects: bool,
     tracker: Tracker,
     messages: Messages,
-    /// One for each source.
+    /// One for each of the first sources, which are what was asked for.
     informers: Vec<Informer>,
-    /// How many of them there were at first.
-    first: usize,
+    /// Those of later sources.
+    strays: Strays,
     /// Who met something before everything was seen: to be told in the order in which they were asked for.
     early: Option<Vec<Id>>,
     /// The sources of which everything was seen.
@@ -232,18 +234,12 @@ impl Wait<'_> {
                     self.tracker.expect(id.clone());
                 }
                 let informer = self.cluster.informer(&target.resource, scope)?.informer();
-                self.follow(informer, index, only);
+                self.messages.follow(&informer, Source { index: self.informers.len(), target: index, only });
+                self.informers.push(informer);
             }
         }
-        self.first = self.informers.len();
         self.cluster.factory.start();
         Ok(())
-    }
-
-    fn follow(&mut self, informer: Informer, target: usize, only: Option<Id>) {
-        let source = Source { index: self.informers.len(), target, only };
-        self.messages.follow(&informer, source);
-        self.informers.push(informer);
     }
 
     async fn run(&mut self, begin: Instant, timeout: Duration) -> anyhow::Result<End> {
@@ -283,11 +279,17 @@ impl Wait<'_> {
         }
     }
 
+    /// Whether everything that was asked for was seen: later sources do not count.
     fn is_complete(&self) -> bool {
-        self.complete.len() >= self.first
+        self.complete.range(..self.informers.len()).count() >= self.informers.len()
     }
 
     async fn hear(&mut self, message: Message) -> anyhow::Result<Vec<Step>> {
+        let is_first = |source: &Source| source.index < self.informers.len();
+        let is_over = |source: &Source| !is_first(source) && self.strays.watcher(source).is_none();
+        if message.source().is_some_and(is_over) {
+            return Ok(Vec::new());
+        }
         Ok(match message {
             Message::Seen(source, object) => {
                 let json: Value = serde_json::from_str(&object.json()?)?;
@@ -303,13 +305,7 @@ impl Wait<'_> {
                     return Ok(self.tracker.see(&id, None));
                 }
                 self.tracker.note(&id, "is there, though it is not chosen any more");
-                let scope = Scope::object(&id.namespace, &id.name);
-                if let Some(resource) = self.resource(&id) {
-                    let informer =
-                        self.cluster.factory.configure_resource(resource.clone(), scope).informer();
-                    let target = id.target;
-                    self.follow(informer, target, Some(id));
-                }
+                self.watch_by_name(id)?;
                 Vec::new()
             }
             Message::Confirmed { .. } => Vec::new(),
@@ -323,12 +319,9 @@ impl Wait<'_> {
             }
             Message::Complete(source) => {
                 self.complete.insert(source.index);
-                if source.index >= self.first {
+                if let Some(informer) = self.strays.watcher(&source) {
                     // It was looked for by its name later, and may have gone before it was seen.
-                    let informer = self.informers.get(source.index);
-                    let gone = source.only.filter(|id| {
-                        informer.is_some_and(|informer| informer.get(&id.namespace, &id.name).is_none())
-                    });
+                    let gone = source.only.filter(|id| informer.get(&id.namespace, &id.name).is_none());
                     return Ok(gone.map(|id| self.tracker.see(&id, None)).unwrap_or_default());
                 }
                 if !self.is_complete() {
@@ -350,12 +343,41 @@ impl Wait<'_> {
         if is_sure || !self.tracker.rules().look_at_deletions() {
             return self.tracker.see(id, None);
         }
+        let is_there = |informer: &Informer| informer.get(&id.namespace, &id.name).is_some();
+        if self.strays.of(id).is_some_and(|informer| !informer.is_synced() || is_there(informer)) {
+            // Who watches it by its name will say whether it is gone.
+            return Vec::new();
+        }
         if let Some(uid) = self.tracker.uid(id).map(str::to_owned)
             && let Some(resource) = self.resource(id)
         {
             self.messages.confirm(resource, id.clone(), uid);
         }
         Vec::new()
+    }
+
+    /// Hears of an object by its name from now on, unless it does already.
+    fn watch_by_name(&mut self, id: Id) -> anyhow::Result<()> {
+        let Some(resource) = self.resource(&id).filter(|_| self.strays.of(&id).is_none()).cloned() else {
+            return Ok(());
+        };
+        for (source, informer) in self.strays.let_go(|id| self.tracker.uid(id).is_some()) {
+            self.complete.remove(&source);
+            self.troubles.remove(&source);
+            let factory = self.cluster.factory.clone();
+            tokio::spawn(async move { factory.stop(&informer, LET_GO).await });
+        }
+        let scope = Scope::object(&id.namespace, &id.name);
+        let informer = self.cluster.factory.configure_resource(resource.clone(), scope).informer();
+        match self.strays.add(self.informers.len(), id, informer.clone()) {
+            Ok(source) => self.messages.follow(&informer, source),
+            Err(TooMany) => anyhow::bail!(
+                "more than {} {resource} that are waited for are not chosen any more, and are there still: each of them \
+                 would have a watch of its own; choose them by what stays as it is, or all of them with --all",
+                strays::MOST
+            ),
+        }
+        Ok(())
     }
 
     /// Says what came of a look; or that it is over.

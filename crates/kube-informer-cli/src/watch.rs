@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Only what changes from now on, not what there is
     #[arg(long)]
     watch_only: bool,
-    /// Tables without their first line
+    /// Tables without headers
     #[arg(long)]
     no_headers: bool,
     /// ADDED, MODIFIED or DELETED instead of the signs + ~ -: in a column, or with jsonpath as {.type}, beside {.object}
@@ -131,7 +131,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         () = interrupt.wait() => Ok(Ended::Interrupted),
         closed = output.closed() => return closed,
     };
-    output.conclude(interrupt.wait(), ended).await
+    output.conclude(interrupt.wait(), ended, std::future::ready(())).await
 }
 
 /// Shows what changes; ends when there is nothing more to wait for.

@@ -184,6 +184,8 @@ pub(crate) struct Traffic {
     /// Events and items, readable or not, without bookmarks.
     pub(crate) objects: u64,
     pub(crate) bookmarks: u64,
+    /// Lists that were begun anew when some of their objects had come.
+    pub(crate) begun_anew: u64,
 }
 
 /// Why everything is listed.
@@ -280,6 +282,8 @@ pub(crate) struct Reflector<T, S> {
     upkeep: Upkeep,
     /// What came, and the sink has not heard of.
     traffic: Traffic,
+    /// Whether something came of a list that is not complete.
+    in_part: bool,
     /// The last request, for people to read.
     asked: String,
 }
@@ -348,6 +352,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             turn: None,
             upkeep: Upkeep::default(),
             traffic: Traffic::default(),
+            in_part: false,
             asked: String::new(),
         }
     }

@@ -117,7 +117,7 @@ impl House {
 
     /// What somebody reads first: what this is, what to try, and what the signs mean.
     pub(super) fn intro(&self) -> String {
-        let file = self.kubeconfig.0.display();
+        let file = naming::quoted(&self.kubeconfig.0);
         format!(
             "Kubernetes API on {} (in memory, nothing to install), with simulated workloads;\n\
              on its informers: a controller of Deployments, the ElastiService operator, and a feed over WebSocket\n\n\

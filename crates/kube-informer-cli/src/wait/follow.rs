@@ -50,6 +50,20 @@ pub(super) enum Message {
     Confirmed { id: Id, uid: String, is_there: bool },
 }
 
+impl Message {
+    /// Who tells it.
+    pub(super) fn source(&self) -> Option<&Source> {
+        match self {
+            Self::Seen(source, _)
+            | Self::Gone(source, _)
+            | Self::Gap(source, _)
+            | Self::Complete(source)
+            | Self::Health(source, _) => Some(source),
+            Self::Confirmed { .. } => None,
+        }
+    }
+}
+
 /// Where messages come together.
 pub(super) struct Messages {
     sender: mpsc::Sender<Message>,

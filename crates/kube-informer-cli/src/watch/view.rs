@@ -10,7 +10,8 @@
 //! | diff | nothing | a line that says what it means, then each value that is another, old → new |
 //!
 //! Rows of a table stand under the header of their kind: where several kinds are shown, it is printed again, after an empty
-//! line, whenever the row before was of another one.
+//! line, whenever the row before was of another one. Columns that somebody chose are those of all kinds: they are one table,
+//! with one header.
 //!
 //! What else there is to know is in json and yaml, too: `SYNCED` after what there is, `GAP` where changes were left out,
 //! `STALE` and `LIVE`. Objects that are gone have their last known state.
@@ -52,7 +53,8 @@ pub(super) struct View {
     style: Style,
     /// One for each reading, in their order.
     sections: Vec<Section>,
-    /// Under whose header rows stand.
+    tables: Vec<Table>,
+    /// Of which table rows stand under the header.
     under: Option<usize>,
 }
 
@@ -62,8 +64,8 @@ struct Section {
     resource: String,
     /// What names begin with: `pod/`.
     prefix: String,
-    /// In tables.
-    table: Option<Table>,
+    /// In tables: which one.
+    table: Option<usize>,
 }
 
 /// What is printed, piece by piece.
@@ -129,11 +131,12 @@ const LONGEST_VALUE: usize = 200;
 
 impl View {
     pub(super) fn new(format: Format, marks: Marks, headers: bool, style: Style) -> Self {
-        Self { format, marks, headers, style, sections: Vec::new(), under: None }
+        Self { format, marks, headers, style, sections: Vec::new(), tables: Vec::new(), under: None }
     }
 
     /// Objects of the next reading are rows of a table.
     pub(super) fn add_table(&mut self, cells: Cells, namespaces: bool, prefix: String) {
+        let is_chosen = matches!(cells, Cells::Chosen(_));
         let wide = matches!(self.format, Format::Table { wide: true });
         let event = (self.marks == Marks::Words).then_some("EVENT");
         let mut table = Table::new(cells, Layout { wide, namespaces, prefix, event });
@@ -141,8 +144,11 @@ impl View {
             // The longest of the words: the columns stay where they are.
             table.fit(&[Mark::Modified.word().to_owned()]);
         }
-        let (resource, prefix) = (String::new(), String::new());
-        self.sections.push(Section { resource, prefix, table: Some(table) });
+        if self.tables.is_empty() || !is_chosen {
+            self.tables.push(table);
+        }
+        let (resource, prefix, last) = (String::new(), String::new(), self.tables.len().checked_sub(1));
+        self.sections.push(Section { resource, prefix, table: last });
     }
 
     /// Objects of the next reading are something else.
@@ -157,8 +163,8 @@ impl View {
         if matches!(self.format, Format::Diff) {
             return Box::new(std::iter::empty());
         }
-        let table = self.sections.get_mut(at).and_then(|section| section.table.as_mut());
-        if let Some(table) = table {
+        let table = self.sections.get(at).and_then(|section| section.table);
+        if let Some(table) = table.and_then(|table| self.tables.get_mut(table)) {
             // How wide columns are is known only when all rows are.
             let mut row = |object: &Object| -> anyhow::Result<Row> {
                 let cells = table.row(Mark::There.word(), &show::document(object)?, now)?;
@@ -240,7 +246,8 @@ impl View {
         match &self.format {
             Format::Table { .. } | Format::Chosen(_) => {
                 let document = show::document(object)?;
-                let table = self.sections.get(at).and_then(|section| section.table.as_ref());
+                let table = self.sections.get(at).and_then(|section| section.table);
+                let table = table.and_then(|table| self.tables.get(table));
                 let Some(table) = table else { return Ok(String::new()) };
                 let row = table.row(mark.word(), &document, now)?;
                 Ok(self.row(at, mark, &row))
@@ -280,9 +287,9 @@ impl View {
 
     /// A row, with the header before it where it does not stand under it already.
     fn row(&mut self, at: usize, mark: Mark, row: &[String]) -> String {
-        let (is_first, is_under) = (self.under.is_none(), self.under == Some(at));
-        let Some(section) = self.sections.get_mut(at) else { return String::new() };
-        let Some(table) = &mut section.table else { return String::new() };
+        let place = self.sections.get(at).and_then(|section| section.table);
+        let (is_first, is_under) = (self.under.is_none(), self.under == place);
+        let Some(table) = place.and_then(|place| self.tables.get_mut(place)) else { return String::new() };
         let mut text = String::new();
         if self.headers && !is_under {
             let header = table.header();
@@ -292,7 +299,7 @@ impl View {
             text.push_str(if self.marks == Marks::Signs { "  " } else { "" });
             text.push_str(&self.style.paint(Tone::None, &table.line(&header)));
         }
-        self.under = Some(at);
+        self.under = place;
         let line = table.line(row);
         let line = line.strip_suffix('\n').unwrap_or(&line);
         let sign = if self.marks == Marks::Signs { mark.sign() } else { "" };

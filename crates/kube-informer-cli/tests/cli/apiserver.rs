@@ -65,6 +65,14 @@ fn a_taken_port_is_one_line_that_names_it_and_says_what_to_do() {
 }
 
 #[test]
+fn a_port_alone_is_every_address_of_this_machine() {
+    let (server, url) = start(&["--listen", ":0"]);
+    let (_, port) = url.rsplit_once(':').unwrap();
+    TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    assert_eq!(server.terminate(), Some(130));
+}
+
+#[test]
 fn a_kubeconfig_that_cannot_be_written_is_named() {
     let output = run(&["apiserver", "--write-kubeconfig", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(1));

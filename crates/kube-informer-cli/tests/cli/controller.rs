@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
+use crate::bad_input::one_line;
 use crate::client::{File, closed, op, taken_address, word};
 use crate::harness::Place;
 use crate::running::{Running, kube_informer, run, text};
@@ -75,7 +76,7 @@ async fn a_client_hears_what_changes(cluster: &Endpoint, namespace: &str) {
     let bye = op(&mut socket, "bye").await;
     assert_eq!(bye["code"], 1001, "{bye}");
     closed(socket).await;
-    assert_eq!(ended.await.unwrap(), Some(130));
+    assert_eq!(ended.await.unwrap(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,7 +113,7 @@ async fn a_client_without_the_token_is_refused() {
     request.headers_mut().insert("authorization", bearer);
     let (mut socket, _) = connect_async(request).await.unwrap();
     op(&mut socket, "snap.end").await;
-    assert_eq!(tokio::task::spawn_blocking(|| controller.terminate()).await.unwrap(), Some(130));
+    assert_eq!(tokio::task::spawn_blocking(|| controller.terminate()).await.unwrap(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,7 +144,7 @@ async fn the_controller_goes_on_when_nobody_reads_what_it_prints() {
     drop(socket);
     controller.signal("-TERM");
     tokio::task::block_in_place(|| {
-        assert_eq!(controller.code(), Some(130));
+        assert_eq!(controller.code(), Some(0));
         assert_eq!(controller.said(), "");
     });
 }
@@ -158,6 +159,8 @@ fn the_controller_says_in_one_line_why_it_does_not_start() {
         (&["--kubeconfig", "/nowhere/at/all"][..], 1, "/nowhere/at/all"),
         (&["--kubeconfig", path, "--context", "none"], 1, "none"),
         (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
+        // Before anybody else is asked for anything.
+        (&["--kubeconfig", "/nowhere/at/all", "--listen", ":0"], 2, "give --token-file FILE"),
         (&["--kubeconfig", path, "--listen", &address], 1, &taken_address(&address)),
         (&["--kubeconfig", path, "--token-file", "/nowhere/at/all"], 1, "/nowhere/at/all"),
     ] {
@@ -178,12 +181,8 @@ async fn who_may_not_read_deployments_is_told_so_with_exit_code_1() {
         proxy.on(Match::any().path_contains("/deployments")).answer(answer);
         let args = ["controller", "deployments", "--kubeconfig", &kubeconfig];
         let output = tokio::task::block_in_place(|| run(&args));
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
-        assert_eq!(errors.len(), 1, "{said}");
-        assert!(errors[0].contains("deployments.v1.apps cannot be read: "), "{said}");
-        assert!(errors[0].contains(expected), "{said}");
+        assert_eq!(output.status.code(), Some(1));
+        one_line(&output.stderr, &["deployments.v1.apps cannot be read: ", expected]);
     }
 }
 
@@ -193,7 +192,16 @@ fn a_cluster_that_is_away_is_waited_for_and_that_is_said() {
     let mut controller = Running::start(&["controller", "deployments", "--kubeconfig", kubeconfig.path()]);
     let line = controller.line("waiting until Deployments can be read: ");
     assert!(line.contains("refused") && line.contains("check that the API server runs"), "{line}");
-    assert_eq!(controller.terminate(), Some(130));
+    assert_eq!(controller.terminate(), Some(0));
+}
+
+#[test]
+fn ctrl_c_ends_the_controller_with_130() {
+    let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
+    let mut controller = Running::start(&["controller", "deployments", "--kubeconfig", kubeconfig.path()]);
+    controller.line("Ctrl-C ends it");
+    controller.signal("-INT");
+    assert_eq!(controller.code(), Some(130));
 }
 
 #[test]
@@ -208,6 +216,6 @@ fn the_controller_ends_at_sigterm_though_the_cluster_is_away_and_its_output_is_s
     // It tries, and says what is wrong: so it runs.
     let line = controller.note("refused");
     assert!(!line.contains('\x1b'), "colors are for terminals: {line:?}");
-    assert_eq!(controller.terminate(), Some(130));
+    assert_eq!(controller.terminate(), Some(0));
     drop(reader);
 }

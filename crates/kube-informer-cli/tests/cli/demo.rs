@@ -81,6 +81,25 @@ fn the_demo_names_its_own_file_where_the_path_does_not_lead_to_it() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(named(folder.path()), file.to_str().unwrap());
     assert_eq!(named(file.parent().unwrap()), "kube-informer");
+    // Another program of that name.
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("kube-informer")).unwrap();
+    assert_eq!(named(folder.path()), file.to_str().unwrap());
+}
+
+#[test]
+fn what_the_demo_prints_to_be_typed_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("two words");
+    std::fs::create_dir(&place).unwrap();
+    let mut command = kube_informer(&["demo"]);
+    command.env("TMPDIR", &place);
+    let mut demo = Running::of(command);
+    for part in ["kubectl --kubeconfig ", " watch deployments -A -o diff --kubeconfig "] {
+        let line = demo.line(part);
+        let (_, typed) = line.split_once("--kubeconfig ").unwrap();
+        assert!(typed.starts_with(&format!("'{}/", place.display())) && typed.contains(".yaml'"), "{line}");
+    }
+    demo.terminate();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

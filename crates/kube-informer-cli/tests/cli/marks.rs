@@ -14,7 +14,8 @@ fn watches() -> Match {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_object_that_is_found_missing_is_marked_in_every_form() -> Result<()> {
+async fn an_object_that_is_found_missing_is_deleted_in_every_form_and_diffs_and_records_say_how() -> Result<()>
+{
     let place = Place::embedded().await?;
     place.config_map("stays", json!({})).await?;
     let faults = place.server().unwrap().faults();
@@ -43,15 +44,30 @@ async fn an_object_that_is_found_missing_is_marked_in_every_form() -> Result<()>
         }
         assert_eq!(expired.applied(), 1, "{form}");
         faults.heal();
-        // What is seen is not marked so.
+        // Of a deletion that is seen, they do not say it.
         place.config_map("two", json!({ "a": "last" })).await?;
         place.delete(&place.path("configmaps/two")).await?;
-        let seen = match form {
-            "diff" => blocking(|| watch.line(" - ConfigMap test/two ")),
-            "json" => blocking(|| record(&mut watch, of("DELETED", "two"))).to_string(),
-            _ => String::new(),
-        };
-        assert!(!seen.contains("missing"), "{seen}");
+        match form {
+            "diff" => {
+                let seen = blocking(|| watch.line(" - ConfigMap test/two "));
+                assert!(seen.contains(" deleted") && !seen.contains("missing"), "{seen}");
+            }
+            "json" => {
+                let seen = blocking(|| record(&mut watch, of("DELETED", "two")));
+                assert_eq!(seen.get("reason"), None, "{seen}");
+            }
+            "yaml" => {
+                // Of the one before, whose reason comes first.
+                blocking(|| watch.line("type: DELETED"));
+                let mut line = String::new();
+                while line != "type: DELETED\n" {
+                    line = blocking(|| watch.line(""));
+                    assert!(!line.starts_with("reason:"), "{line}");
+                }
+            }
+            // The others have only the sign, or the word, that it is gone.
+            _ => drop(blocking(|| watch.line(&expected.replace("one", "two")))),
+        }
         watch.signal("-INT");
         assert_eq!(blocking(|| watch.code()), Some(130), "{form}");
     }

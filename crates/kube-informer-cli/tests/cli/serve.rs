@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
+use crate::bad_input::one_line;
 use crate::client::{File, closed, message, op, taken_address, word};
 use crate::harness::{Place, SOON, on_both};
 use crate::running::{Running, run, text};
@@ -171,10 +172,52 @@ async fn what_may_not_be_read_is_one_line(place: Place) -> Result<()> {
     let args = ["serve", "configmaps", "--kubeconfig", kubeconfig, "-n", &place.namespace];
     let output = tokio::task::block_in_place(|| run(&args));
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
-    assert_eq!(errors.len(), 1, "{said}");
-    assert!(errors[0].contains("configmaps cannot be read") && errors[0].contains("auth can-i"), "{said}");
+    one_line(&output.stderr, &["configmaps cannot be read", "auth can-i"]);
+    // Who asks for what is logged has that, too.
+    let logged = tokio::task::block_in_place(|| run(&[&args[..], &["-v"]].concat()));
+    let said = text(&logged.stderr);
+    assert!(said.contains("watching does not work") && said.contains("\nerror: "), "{said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_several_namespaces_that_may_not_be_read_is_enough() -> Result<()> {
+    let place = Place::embedded().await?;
+    let faults = place.server().unwrap().faults();
+    let of = |namespace: &str| Match::any().path_contains(format!("/namespaces/{namespace}/configmaps"));
+    for name in ["first", "second"] {
+        place.post("/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await?;
+    }
+    // Something else is wrong with the other one, and was before.
+    let silence = faults.on(of("first")).stall();
+    faults.on(of("second")).answer(Answer::unavailable());
+    let args = ["configmaps", "-n", "first", "-n", "second"];
+    let mut served = Served::start(&place.file(), &args);
+    eventually("it is known what is wrong", SOON, async || {
+        served.get("/readyz").await.1.contains("stale").then_some(())
+    })
+    .await;
+    eventually("the other one is asked for", SOON, async || (silence.applied() > 0).then_some(())).await;
+    silence.remove();
+    faults.on(of("first")).answer(Answer::forbidden());
+    faults.cut_open(&of("first"));
+    assert_eq!(tokio::task::block_in_place(|| served.running.code()), Some(1));
+    let said = tokio::task::block_in_place(|| served.running.said());
+    let error = said.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert!(error.contains("configmaps cannot be read") && error.contains("auth can-i"), "{said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_alone_is_every_address_of_this_machine() -> Result<()> {
+    let place = Place::embedded().await?;
+    let token = File::token("a-token-that-nobody-guesses");
+    let served =
+        Served::ready(&place.file(), &["configmaps", "--listen", ":0", "--token-file", token.path()]);
+    let (_, port) = served.http.url().rsplit_once(':').unwrap();
+    let here = Endpoint::new(Access::anonymous(format!("http://127.0.0.1:{port}")))?;
+    assert_eq!(here.get("/healthz").await?.status, 200);
+    assert_eq!(served.terminate().await, Some(0));
     Ok(())
 }
 
@@ -263,6 +306,9 @@ async fn it_says_in_one_line_why_it_does_not_start() -> Result<()> {
         (&["deploymets", "--kubeconfig", &there], 1, "did you mean deployments"),
         (&["pods", "--kubeconfig", &there, "--listen", &address], 1, &taken_address(&address)),
         (&["pods", "--kubeconfig", &there, "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
+        // Before anybody else is asked for anything.
+        (&["pods", "--kubeconfig", "/nowhere/at/all", "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
+        (&["pods", "--kubeconfig", "/nowhere/at/all", "--listen", ":0"], 2, "give --token-file FILE"),
         (&["pods", "--kubeconfig", &there, "--token-file", "/nowhere/at/all"], 1, "/nowhere/at/all"),
         (&["nodes", "--kubeconfig", &there, "-n", "shop"], 2, "nodes are in no namespace"),
         (&["pods", "--kubeconfig", &there, "--gather", "20"], 2, "too long: at most 50ms"),

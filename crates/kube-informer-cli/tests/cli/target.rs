@@ -45,12 +45,16 @@ async fn a_type_that_there_is_not_is_told_with_what_is_near(place: Place) -> Res
 }
 
 async fn what_cannot_be_meant_is_a_wrong_argument(place: Place) -> Result<()> {
+    let names: Vec<String> = (0..13).map(|number| format!("p{number}")).collect();
+    let namespaces: Vec<String> = (0..20).map(|number| format!("-n n{number}")).collect();
+    let too_many = format!("get pods {} {}", names.join(" "), namespaces.join(" "));
     for (args, expected) in [
         ("get pods/a services", "TYPE/NAME for each"),
         ("get pods,", "a type is missing"),
         ("watch pods a -l app=web", "by name or by selector"),
         ("get pods a -A", "in all namespaces"),
         ("get pods/a/b", "no name of an object"),
+        (&too_many, "20 namespaces are 260 objects, and 256 are the most"),
     ] {
         let output = place.run(args).await;
         let said = text(&output.stderr);

@@ -451,6 +451,23 @@ async fn who_does_not_read_what_it_says_still_gets_its_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ctrl_c_ends_it_though_nobody_reads_its_last_words() {
+    let place = Place::embedded().await.unwrap();
+    place.pod("web", &json!({})).await.unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // As much as a pipe holds.
+    std::io::Write::write_all(&mut writer, &vec![b'.'; 65536]).unwrap();
+    let mut command = place.command("wait pod/web pod/other --for create --timeout 100s");
+    command.stderr(writer);
+    let mut waiting = Running::of(command);
+    // It has seen everything, and would say what.
+    blocking(|| waiting.line("pod/web condition met"));
+    waiting.signal("-INT");
+    assert_eq!(blocking(|| waiting.code()), Some(130));
+    drop(reader);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_not_there_is_one_line() {
     let place = Place::embedded().await.unwrap();
     let (proxy, kubeconfig) = place.proxy().await.unwrap();

@@ -11,6 +11,7 @@ on_both! {
     the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes,
     several_kinds_are_told_apart,
     without_headers_there_is_none_between_kinds_either,
+    columns_that_somebody_chose_have_one_header_for_all_kinds,
     only_what_changes_is_shown_where_that_is_asked_for,
     one_object_is_waited_for,
     it_reconnects_for_ever_and_says_when_it_is_stale,
@@ -90,6 +91,25 @@ async fn without_headers_there_is_none_between_kinds_either(place: Place) -> Res
     assert!(blocking(|| watch.line("")).starts_with("  secret/two   Opaque   0"));
     place.delete(&place.path("configmaps/one")).await?;
     assert!(blocking(|| watch.line("")).starts_with("- configmap/one   0"));
+    Ok(())
+}
+
+async fn columns_that_somebody_chose_have_one_header_for_all_kinds(place: Place) -> Result<()> {
+    place.config_map("one", json!({})).await?;
+    let secret = |name: &str| json!({ "metadata": { "name": name, "labels": { "app": "test" } } });
+    place.post(&place.path("secrets"), &secret("two")).await?;
+    let columns = "custom-columns=KIND:.kind,NAME:.metadata.name";
+    let mut watch = place.start(&format!("watch cm,secrets -l app=test -o {columns}"));
+    let mut next = || blocking(|| watch.line(""));
+    assert_eq!(next(), "  KIND        NAME\n");
+    assert_eq!(next(), "  ConfigMap   one\n");
+    assert_eq!(next(), "  Secret      two\n");
+    place.config_map("three", json!({})).await?;
+    assert_eq!(next(), "+ ConfigMap   three\n");
+    place.delete(&place.path("secrets/two")).await?;
+    assert_eq!(next(), "- Secret      two\n");
+    place.delete(&place.path("configmaps/one")).await?;
+    assert_eq!(next(), "- ConfigMap   one\n");
     Ok(())
 }
 

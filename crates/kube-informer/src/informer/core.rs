@@ -71,6 +71,8 @@ pub(super) struct Traffic {
     pub(super) bytes: AtomicU64,
     /// What was in them.
     pub(super) objects: AtomicU64,
+    /// Lists that were begun anew when some of them had come.
+    pub(super) begun_anew: AtomicU64,
 }
 
 /// So many bytes may wait on their way to the cache.
@@ -332,6 +334,7 @@ impl Core {
 
     /// Counts what came.
     pub(super) fn received(&self, came: crate::reflector::Traffic) {
+        self.traffic.begun_anew.fetch_add(came.begun_anew, Ordering::Relaxed);
         self.traffic.bytes.fetch_add(came.bytes, Ordering::Relaxed);
         self.traffic.objects.fetch_add(came.objects, Ordering::Relaxed);
     }

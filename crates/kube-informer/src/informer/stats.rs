@@ -39,6 +39,8 @@ pub struct InformerStats {
     pub received_bytes: u64,
     /// Objects in them, as events and in lists that may not be complete yet.
     pub received_objects: u64,
+    /// How often a list was begun anew when some of its objects had come: these are counted again.
+    pub begun_anew: u64,
     /// How long changes may wait for others before they are read.
     pub gather: Duration,
     /// How often changes that had waited were read. Where it stays at zero, none did: they come seldom, or the connection
@@ -79,6 +81,7 @@ impl Core {
             bookmarks: count(&traffic.bookmarks),
             received_bytes: count(&traffic.bytes),
             received_objects: count(&traffic.objects),
+            begun_anew: count(&traffic.begun_anew),
             gather: self.gather().get(),
             gathered: self.gather().reads(),
             queue_length: self.gauge().length(),

@@ -19,6 +19,7 @@ use crate::wire::{Change, ListEnd, WatchFrame, WireError};
 impl<T: Transport, S: Sink> Reflector<T, S> {
     pub(super) async fn begin(&mut self, freshness: Freshness, why: Why) -> State {
         self.sink.report(Report::Listing(why));
+        self.begin_list();
         if self.turn.is_none() {
             // It is never closed.
             self.turn = Arc::clone(&self.server.lists).acquire_owned().await.ok();
@@ -66,6 +67,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 return Ok(self.list_failed(fault, freshness, true).await);
             }
             Heard::Unreadable(error, change) => {
+                self.in_part = true;
                 let key = self.skipped(&error);
                 match (change, key) {
                     (Some(Change::Deleted), Some(key)) => staged.remove_key(&key),
@@ -89,6 +91,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             }
         };
         if let Some((change, bytes)) = object {
+            self.in_part = true;
             others = change != Change::Added;
             match (self.make(watch.encoding, &bytes), change) {
                 (Ok(object), Change::Added | Change::Modified) => staged.put(object),
@@ -117,6 +120,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     pub(super) async fn listing(&mut self, freshness: Freshness, paged: bool) -> Result<State, Gone> {
         let mut staged = Staged::new();
+        self.begin_list();
         // A list of a version comes from the watch cache, which does not page. The first one may.
         let limit = match freshness {
             Freshness::NotOlderThan(_) if !self.pages => None,
@@ -152,6 +156,11 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         }
     }
 
+    /// A list is read from its beginning: what came of one before is of no use.
+    fn begin_list(&mut self) {
+        self.traffic.begun_anew += u64::from(std::mem::take(&mut self.in_part));
+    }
+
     /// Reads one page.
     async fn page(
         &mut self,
@@ -170,6 +179,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 Read::Unreadable(error) => staged.unreadable(self.skipped(&error)),
                 Read::End(end) => return Ok((encoding, end)),
             }
+            self.in_part = true;
             self.received(false);
         }
     }
@@ -184,6 +194,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     ) -> Result<(), Gone> {
         let Complete { objects, unreadable, nameless } = staged.complete();
         self.intakes.settle();
+        self.in_part = false;
         self.unreadable = unreadable.iter().cloned().collect();
         // The server may have caught up by now with what was seen of it before it went back.
         let went_back = std::mem::take(&mut self.rewound) || self.went_back(&version);

@@ -217,6 +217,7 @@ impl Seen {
                 bytes: sum.bytes + more.bytes,
                 objects: sum.objects + more.objects,
                 bookmarks: sum.bookmarks + more.bookmarks,
+                begun_anew: sum.begun_anew + more.begun_anew,
             },
             _ => sum,
         })

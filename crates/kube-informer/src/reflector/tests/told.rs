@@ -34,6 +34,34 @@ async fn what_came_is_told_when_nothing_more_is_there_not_at_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_is_begun_anew_is_told_where_something_of_it_had_come() {
+    let some = || Piece::event("ADDED", pod("a", 1));
+    let no_streams = || status(UNSUPPORTED, "Invalid");
+    let page = Answer::Body(script::page(&[("a", 1)], 5, "next"));
+    for (begin, begun_anew) in [
+        (vec![no_streams()], 0),
+        (vec![Answer::Watch(vec![])], 0),
+        (vec![Answer::Watch(vec![some()])], 1),
+        (vec![Answer::Watch(vec![some(), Piece::Hang])], 1),
+        (vec![Answer::Watch(vec![some(), Piece::Broken])], 1),
+        (vec![no_streams(), page, status(410, "Expired")], 1),
+        // It was complete, and there is another one.
+        (
+            vec![
+                no_streams(),
+                Answer::Body(list(&[("a", 1)], 4)),
+                Answer::Watch(vec![Piece::error(410, "Expired")]),
+            ],
+            0,
+        ),
+    ] {
+        let end = [Answer::Body(list(&[("a", 1)], 5)), Answer::Watch(vec![Piece::Hang])];
+        let seen = Play::new(begin.into_iter().chain(end)).run().await;
+        assert_eq!(seen.traffic().begun_anew, begun_anew);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn lists_and_watches_are_told_with_their_encoding_and_their_reason() {
     let seen = Play::new([
         status(UNSUPPORTED, "Invalid"),
