@@ -118,6 +118,9 @@ fn find<'r>(
     })
 }
 
+/// How large a document may be. Those of the largest groups have some ten thousand bytes.
+const LARGEST: usize = 8 << 20;
+
 /// A document of discovery: what a group and version has.
 #[derive(Deserialize)]
 struct Listed {
@@ -150,7 +153,8 @@ async fn ask(factory: &Factory, root: &str) -> Result<HashMap<String, Vec<String
         status if !status.is_success() => return Err(failed(&status)),
         _ => {}
     }
-    let body = response.into_body().collect_bytes().await.map_err(|error| failed(&error))?;
+    let body = axum::body::Body::new(response.into_body());
+    let body = axum::body::to_bytes(body, LARGEST).await.map_err(|error| failed(&error))?;
     let listed: Listed = serde_json::from_slice(&body).map_err(|error| failed(&error))?;
     let called = |resource: ListedResource| {
         let short = resource.short_names.unwrap_or_default();
