@@ -36,6 +36,9 @@ const SLICES: u64 = 4;
 /// How often it is read in a turn: what differs from second to second is much of what reads differ by.
 const READS: usize = 3;
 
+/// How often each is read where they are read by turns.
+const TURNS: usize = 9;
+
 /// Updates that may be on their way at a time.
 const IN_FLIGHT: usize = 16;
 
@@ -111,6 +114,40 @@ impl Turn<'_> {
         }
         let updated = steady.stop().await;
         ensure!(updated.failed == 0, "updates failed: {:?}", updated.failures.first());
+        Ok(values)
+    }
+
+    /// Has contestants that are all there at once read everything, one after the other, again and again. What is looked at
+    /// is more than the processor's own caches hold, so that it matters what else the machine does in that second: turns that
+    /// lie minutes apart cannot be compared. Nothing is written meanwhile: all of them would work for that.
+    pub(super) async fn list_by_turns(
+        &self,
+        contestants: &[Contestant],
+    ) -> Result<Vec<(Contestant, What, f64)>> {
+        let mut all = Vec::new();
+        for contestant in contestants {
+            let mut running = self.ground.start(*contestant)?;
+            running.synced().await?;
+            running.rested().await?;
+            all.push((*contestant, running));
+        }
+        let mut values = Vec::new();
+        for turn in 0..TURNS {
+            let first = turn % all.len();
+            for at in 0..all.len() {
+                let (contestant, running) = &mut all[(first + at) % contestants.len()];
+                for (what, value) in times(&running.told("reads").await?)? {
+                    match what {
+                        What::List => values.push((*contestant, What::ListByTurns, value)),
+                        What::Found => values.push((*contestant, What::Found, value)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        for (_, running) in all {
+            running.end().await?;
+        }
         Ok(values)
     }
 
