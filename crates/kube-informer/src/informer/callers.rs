@@ -4,6 +4,8 @@
 //!   cost more than most of them do. What takes long is not waited for: a closure that took long before, or takes long
 //!   now, has its thread for itself, and others go on on another one. How long "now" is, a watcher decides, which is only
 //!   there while closures wait for one another.
+//! - Closures that are told something together become ready together: the thread that comes for the first of them finds all, and
+//!   does not meet, before each, the one that still wakes the others.
 //! - A closure is never called by two threads at once, and everything is done in the order of its events.
 //! - There are never more threads than closures, and one. Those that have nothing to do end after a while, and at once
 //!   when there is no closure any more.
@@ -146,7 +148,8 @@ pub(super) enum Step {
     Ended,
 }
 
-struct Caller {
+/// One closure, and whose turn it is to call it.
+pub(super) struct Caller {
     shared: Arc<Shared>,
     /// Its turns with a thread.
     turns: Turns,
@@ -171,11 +174,21 @@ impl Callers {
     }
 
     /// Works until there is nothing to do any more, and then drops it.
-    pub(super) fn add(&self, work: impl Work) {
+    pub(super) fn add(&self, work: impl Work) -> Arc<Caller> {
         let shared = Arc::clone(&self.shared);
         let work = Mutex::new(Some(Box::new(work) as Box<dyn Work>));
         self.shared.lock().callers += 1;
-        Arc::new(Caller { shared, turns: Turns::default(), calls: Mean::default(), work }).wake();
+        let caller = Arc::new(Caller { shared, turns: Turns::default(), calls: Mean::default(), work });
+        caller.wake_by_ref();
+        caller
+    }
+}
+
+/// There is something to do for all of these.
+pub(super) fn wake_together(mut callers: Vec<Arc<Caller>>) {
+    callers.retain(|caller| caller.turns.wake());
+    for of_one in callers.chunk_by(|one, next| Arc::ptr_eq(&one.shared, &next.shared)) {
+        of_one[0].shared.push(of_one);
     }
 }
 
@@ -186,7 +199,7 @@ impl Wake for Caller {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if self.turns.wake() {
-            self.shared.push(self);
+            self.shared.push(std::slice::from_ref(self));
         }
     }
 }
@@ -214,7 +227,7 @@ impl Caller {
                     if busy >= self.shared.limits.slice || quick && self.is_slow() {
                         drop(slot);
                         self.turns.again();
-                        self.shared.push(self);
+                        self.shared.push(std::slice::from_ref(self));
                         return;
                     }
                 }
@@ -240,9 +253,9 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(self: &Arc<Self>, caller: &Arc<Caller>) {
+    fn push(self: &Arc<Self>, callers: &[Arc<Caller>]) {
         let mut queue = self.lock();
-        queue.ready.push_back(Arc::clone(caller));
+        queue.ready.extend(callers.iter().cloned());
         self.provide(queue);
     }
 
@@ -357,6 +370,12 @@ pub(super) fn calling<R>(whose: usize, call: impl FnOnce() -> R) -> R {
 /// Whether this thread is in a call of the one with this address.
 pub(super) fn is_called_here(whose: usize) -> bool {
     CALLING.get() == whose
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("turns", &self.turns).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Callers {

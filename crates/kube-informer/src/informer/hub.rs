@@ -12,7 +12,8 @@ use std::task::Waker;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::mailbox::{Batch, Delivery, Mailbox};
+use super::callers::{self, Caller};
+use super::mailbox::{Batch, Delivery, Mailbox, Waiting};
 use super::relay::Relay;
 use super::seat::Seat;
 use crate::cache::{Cache, Change, Snapshot, Writer};
@@ -50,25 +51,27 @@ pub(super) struct Told {
 /// Those who are to be woken: at its end, where the hub holds no lock. A waker may be a stranger's, and do whatever it likes, such
 /// as to poll or to drop what it wakes. Nothing more is applied until it returns.
 struct Woken<'a> {
-    at_once: Vec<Waker>,
+    on_threads: Vec<Arc<Caller>>,
+    alone: Vec<Waker>,
     in_line: Vec<Arc<Seat>>,
     relay: &'a Relay,
 }
 
 impl Woken<'_> {
-    fn add(&mut self, mailbox: &Mailbox, waker: Option<Waker>) {
-        let Some(waker) = waker else { return };
-        match mailbox.seat() {
-            // The waker is that of the seat.
-            Some(seat) => self.in_line.push(seat),
-            None => self.at_once.push(waker),
+    fn add(&mut self, waiting: Option<Waiting>) {
+        match waiting {
+            Some(Waiting::OnThread(caller)) => self.on_threads.push(caller),
+            Some(Waiting::InLine(seat)) => self.in_line.push(seat),
+            Some(Waiting::Alone(waker)) => self.alone.push(waker),
+            None => {}
         }
     }
 }
 
 impl Drop for Woken<'_> {
     fn drop(&mut self) {
-        for waker in self.at_once.drain(..) {
+        callers::wake_together(std::mem::take(&mut self.on_threads));
+        for waker in self.alone.drain(..) {
             // One that panics must not keep the others from being woken: nobody else does.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                 std::mem::forget(panic);
@@ -100,12 +103,12 @@ impl Hub {
         let told = Told::of(&changes);
         if !changes.is_empty() {
             let batch = Arc::new(Batch::new(changes, initial));
-            self.each(|mailbox| woken.add(mailbox, mailbox.push(&batch)));
+            self.each(|mailbox| woken.add(mailbox.push(&batch)));
         }
         if !self.is_synced() && self.cache.snapshot().is_synced() {
             self.synced.store(true, Ordering::Release);
             // Those whose last object of the beginning came earlier.
-            self.each(|mailbox| woken.add(mailbox, mailbox.waiting()));
+            self.each(|mailbox| woken.add(mailbox.waiting()));
         }
         drop(turn);
         drop(woken);
@@ -157,7 +160,7 @@ impl Hub {
         let mut woken = self.woken();
         let mut mailboxes = self.mailboxes.write().unwrap_or_else(PoisonError::into_inner);
         mailboxes.closed = true;
-        woken.at_once.extend(mailboxes.all.iter().filter_map(|mailbox| mailbox.close()));
+        woken.alone.extend(mailboxes.all.iter().filter_map(|mailbox| mailbox.close()));
         drop(mailboxes);
         drop(woken);
         self.relay.close();
@@ -175,7 +178,7 @@ impl Hub {
     }
 
     fn woken(&self) -> Woken<'_> {
-        Woken { at_once: Vec::new(), in_line: Vec::new(), relay: &self.relay }
+        Woken { on_threads: Vec::new(), alone: Vec::new(), in_line: Vec::new(), relay: &self.relay }
     }
 
     fn each(&self, act: impl FnMut(&Arc<Mailbox>)) {

@@ -13,7 +13,7 @@ use std::task::Waker;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::callers;
+use super::callers::{self, Caller};
 use super::event::Event;
 use super::pending::Pending;
 use super::seat::Seat;
@@ -72,8 +72,28 @@ pub(super) struct Mailbox {
     pub(super) beginning: AtomicUsize,
     /// How long calls take.
     pub(super) calls: Mean,
-    /// Of an asynchronous handler: where it is called.
-    seat: OnceLock<Weak<Seat>>,
+    /// Where the one that waits is called, unless that is a stranger's.
+    place: OnceLock<Place>,
+}
+
+/// Where a handler is called.
+#[derive(Debug)]
+enum Place {
+    /// An asynchronous one: by its own task, or behind others.
+    Seat(Weak<Seat>),
+    /// A closure: by a thread.
+    Thread(Weak<Caller>),
+}
+
+/// Who is to be woken.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// An asynchronous handler that can be called behind others.
+    InLine(Arc<Seat>),
+    /// A closure.
+    OnThread(Arc<Caller>),
+    /// Somebody else, or one that nobody is to wait for.
+    Alone(Waker),
 }
 
 /// What became of a registration's events.
@@ -145,22 +165,33 @@ impl Mailbox {
             counters: Counters::default(),
             beginning: AtomicUsize::new(0),
             calls: Mean::default(),
-            seat: OnceLock::new(),
+            place: OnceLock::new(),
         }
     }
 
     /// Whoever waits here waits in this seat.
     pub(super) fn sit(&self, seat: &Arc<Seat>) {
         // There is one handler to a mailbox.
-        let _ = self.seat.set(Arc::downgrade(seat));
+        let _ = self.place.set(Place::Seat(Arc::downgrade(seat)));
     }
 
-    /// Where the one that waits can be called behind others. Nobody waits for one that takes long, so it has no such place.
-    pub(super) fn seat(&self) -> Option<Arc<Seat>> {
-        // Unit tests run beside one another: a call that was interrupted is not slow.
+    /// Whoever waits here is called so.
+    pub(super) fn called_by(&self, caller: &Arc<Caller>) {
+        let _ = self.place.set(Place::Thread(Arc::downgrade(caller)));
+    }
+
+    /// Who it is that waits here with this waker.
+    fn waiting_with(&self, waker: Waker) -> Waiting {
+        // Nobody waits for one that takes long, so it has no place behind others. Unit tests run beside one another: a call that
+        // was interrupted is not slow.
         let slow = if cfg!(test) { 200 * SLOW } else { SLOW };
-        let seat = self.seat.get().filter(|_| self.calls.get() <= slow);
-        seat.and_then(Weak::upgrade)
+        let place = match self.place.get() {
+            Some(Place::Seat(seat)) if self.calls.get() <= slow => seat.upgrade().map(Waiting::InLine),
+            Some(Place::Thread(caller)) => caller.upgrade().map(Waiting::OnThread),
+            _ => None,
+        };
+        // The waker is that of the place, where there is one.
+        place.unwrap_or(Waiting::Alone(waker))
     }
 
     /// Calls the closure, or goes on with the call of an asynchronous handler.
@@ -178,7 +209,7 @@ impl Mailbox {
     }
 
     /// Puts a batch in. Whoever waits for it is to be woken.
-    pub(super) fn push(&self, batch: &Arc<Batch>) -> Option<Waker> {
+    pub(super) fn push(&self, batch: &Arc<Batch>) -> Option<Waiting> {
         let mut inner = self.lock();
         match inner.state {
             State::Fresh | State::Closed => return None,
@@ -189,12 +220,15 @@ impl Mailbox {
             State::Open => {}
         }
         inner.put(batch, self.delivery);
-        inner.waker.take()
+        let waker = inner.waker.take();
+        drop(inner);
+        waker.map(|waker| self.waiting_with(waker))
     }
 
     /// Whoever waits, to be woken.
-    pub(super) fn waiting(&self) -> Option<Waker> {
-        self.lock().waker.take()
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        let waker = self.lock().waker.take();
+        waker.map(|waker| self.waiting_with(waker))
     }
 
     /// Takes the next event out. Where there is none, the waker is woken when there is something to look for.

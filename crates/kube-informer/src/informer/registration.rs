@@ -141,7 +141,7 @@ impl<K: Send + 'static> Subscription<K> {
         let mailbox = Arc::clone(inbox.mailbox());
         let (running, done) = watch::channel(());
         let core = informer.core();
-        core.callers().add(spanned::closure(core.span(None), inbox, closure, running));
+        mailbox.called_by(&core.callers().add(spanned::closure(core.span(None), inbox, closure, running)));
         Registration::keep(Running { mailbox, done, task: None }, &informer)
     }
 

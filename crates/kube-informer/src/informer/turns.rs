@@ -70,6 +70,12 @@ impl Turns {
         rests
     }
 
+    /// Whether there is nothing to do, at this moment.
+    #[cfg(test)]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WAITS
+    }
+
     /// The turn is over, and there is something left: it is to be put among those that are ready.
     pub(super) fn again(&self) {
         self.state.swap(READY, Ordering::AcqRel);

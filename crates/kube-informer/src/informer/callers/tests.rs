@@ -84,6 +84,32 @@ async fn closures_that_return_at_once_share_a_thread() {
 }
 
 #[tokio::test]
+async fn those_who_are_woken_together_are_ready_together() {
+    let callers = Callers::within(PATIENT, Handle::current());
+    let (told, hear) = mpsc::channel();
+    let added = (0..10).map(|_| {
+        let (told, shared, bell) = (told.clone(), Arc::clone(&callers.shared), Arc::<Bell>::default());
+        let call = move || told.send(shared.lock().ready.len()).unwrap();
+        (callers.add(Ringing(Arc::clone(&bell), call)), bell)
+    });
+    let (added, bells): (Vec<_>, Vec<_>) = added.unzip();
+    for _ in 0..100 {
+        // All wait, and have left a waker: it is not that which wakes them.
+        while added.iter().any(|caller| !caller.turns.is_waiting()) {
+            std::thread::yield_now();
+        }
+        for bell in &bells {
+            bell.rings.fetch_add(1, Ordering::SeqCst);
+        }
+        wake_together(added.clone());
+        // Whoever comes for one finds all that are behind it: never is one still to come.
+        let behind: Vec<usize> = hear.iter().take(bells.len()).collect();
+        assert_eq!(behind, (0..bells.len()).rev().collect::<Vec<_>>());
+    }
+    bells.iter().for_each(|bell| bell.close());
+}
+
+#[tokio::test]
 async fn one_that_blocks_holds_up_nobody() {
     let callers = Callers::within(Limits { stuck: Duration::from_millis(1), ..PATIENT }, Handle::current());
     let (told, hear) = mpsc::channel();
