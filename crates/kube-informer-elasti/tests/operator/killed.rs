@@ -14,7 +14,7 @@ use kube_informer::manager::Manager;
 use kube_informer::runner::Runner;
 use kube_informer_elasti::operator::{Operator, OperatorSettings, SleepError};
 use kube_informer_testbed::process::{Launch, Process};
-use kube_informer_testbed::proxy::{Fault, Match, Proxy};
+use kube_informer_testbed::proxy::{Fault, Match, Proxy, Request, Verb};
 use serde_json::{Value, json};
 
 use crate::harness::{Stage, on_both};
@@ -81,9 +81,14 @@ pub(crate) fn start(proxy: &Proxy, namespace: &str, log: &std::path::Path) -> Re
         .spawn()
 }
 
+/// A write that counts. Events are for people: nothing depends on them.
+fn is_counted(request: &Request) -> bool {
+    let is_write = matches!(request.verb(), Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
+    is_write && !request.path.contains("/events")
+}
+
 fn hold(proxy: &Proxy, n: u64, held: Held) -> Fault {
-    // Events are for people: nothing depends on them.
-    let on = proxy.on(Match::write().when(|request| !request.path.contains("/events"))).skip(n).once();
+    let on = proxy.on(Match::any().when(is_counted)).skip(n).once();
     match held {
         Held::Before => on.stall(),
         Held::After => on.stall_after_bytes(0),
@@ -108,11 +113,13 @@ async fn killed_at_any_write_of_putting_to_sleep_nothing_is_lost(mut stage: Stag
                 elasti["status"]["mode"] == "proxy" && elasti["status"]["replicas"] == 0 && !noted(elasti)
             };
             let elasti = stage.elasti_path("web");
-            was_held &= tokio::select! {
-                () = fault.wait_applied(1) => true,
-                _ = stage.until("it sleeps", &elasti, asleep) => false,
+            tokio::select! {
+                () = fault.wait_applied(1) => {}
+                _ = stage.until("it sleeps", &elasti, asleep) => {}
                 ended = process.ended() => panic!("it ended with {ended:?}: {}", process.logged()),
-            };
+            }
+            // The last write is what makes it sleep: that is seen before its answer is held, or after it.
+            was_held &= proxy.requests().count(is_counted) as u64 > n;
             process.kill()?;
             // What it has sent and nobody has passed on is lost.
             proxy.shut_down().await;
