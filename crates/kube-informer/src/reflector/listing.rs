@@ -94,6 +94,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             self.in_part = true;
             others = change != Change::Added;
             match (self.make(watch.encoding, &bytes), change) {
+                (Err(_), _) if watch.doubt(&mut self.traffic) => others = false,
                 (Ok(object), Change::Added | Change::Modified) => staged.put(object),
                 (Ok(object), Change::Deleted) => staged.remove(object),
                 (Err(error), _) if error.wants_json() => return Ok(self.turn_to_json(&error)),

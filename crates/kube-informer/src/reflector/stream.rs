@@ -123,7 +123,8 @@ impl Watch {
         asked: Instant,
         timeout: Duration,
     ) -> Self {
-        let (frames, heard) = (WatchFrames::new(encoding, limit), Instant::now());
+        // Each object is checked to its last byte when it is made.
+        let (frames, heard) = (WatchFrames::new(encoding, limit).presuming(), Instant::now());
         let (events, told, said, timer) = (0, false, false, Timer::new());
         Self {
             encoding,
@@ -200,6 +201,18 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// The object of the last frame cannot be read. Whether the frame may be another one than it seemed; it comes next then, as
+    /// what it is.
+    pub(super) fn doubt(&mut self, traffic: &mut Traffic) -> bool {
+        let doubted = self.frames.doubt();
+        if doubted {
+            // It is counted when it comes again.
+            self.events = self.events.saturating_sub(1);
+            traffic.objects = traffic.objects.saturating_sub(1);
+        }
+        doubted
     }
 
     /// Nothing more comes: whether what came was whole.

@@ -15,7 +15,7 @@ use super::request::Freshness;
 use super::stream::{Heard, List, Read, Watch};
 use super::transport::Transport;
 use super::{Delta, Gone, Reflector, Report, Sink, State, Unread, Why};
-use crate::encoding::{Bookmark, DecodeError, Encoding, ObjectKey};
+use crate::encoding::{Bookmark, DecodeError, ObjectKey};
 use crate::object::Version;
 use crate::wire::{Change, WatchFrame, WireError};
 
@@ -87,7 +87,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         }
         match heard {
             Heard::Frame(WatchFrame::Object { change, object }) => {
-                if let Some(state) = self.changed(watch.encoding, change, &object).await? {
+                if let Some(state) = self.changed(&mut watch, change, &object).await? {
                     return Ok(state);
                 }
             }
@@ -126,12 +126,13 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     /// One object changed.
     async fn changed(
         &mut self,
-        encoding: Encoding,
+        watch: &mut Watch,
         change: Change,
         bytes: &[u8],
     ) -> Result<Option<State>, Gone> {
-        let object = match self.make_fresh(encoding, bytes) {
+        let object = match self.make_fresh(watch.encoding, bytes) {
             Ok(object) => object,
+            Err(_) if watch.doubt(&mut self.traffic) => return Ok(None),
             Err(error) if error.wants_json() => return Ok(Some(self.turn_to_json(&error))),
             Err(error) => return self.unreadable_change(change, &error).await,
         };

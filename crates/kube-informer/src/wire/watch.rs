@@ -43,6 +43,14 @@ pub struct WatchFrames {
     failed: Option<WireError>,
     /// How the object of the last event changed that was unusable.
     skipped: Option<Change>,
+    /// JSON: where in the body the last line begins.
+    line: usize,
+    /// Whether lines are taken for what they seem to be.
+    presumes: bool,
+    /// The line of the last event, where it was taken for what it seems to be.
+    presumed: Option<Bytes>,
+    /// Whether that line is to be read.
+    doubted: bool,
 }
 
 /// One event of a watch.
@@ -102,7 +110,32 @@ impl WatchFrames {
     /// Splits a body in this encoding; an event may have `limit` bytes.
     #[must_use]
     pub fn new(encoding: Encoding, limit: usize) -> Self {
-        Self { encoding, limit, input: Input::default(), state: State::Begin, failed: None, skipped: None }
+        Self {
+            encoding,
+            limit,
+            input: Input::default(),
+            state: State::Begin,
+            failed: None,
+            skipped: None,
+            line: 0,
+            presumes: false,
+            presumed: None,
+            doubted: false,
+        }
+    }
+
+    /// Takes lines that begin and end as events of objects do for such events, and does not look for the object's end: who
+    /// makes something of the object looks at each of its bytes anyway. Where it is no JSON document, the line may be another
+    /// event than it seemed, which is to be [doubted](Self::doubt) then.
+    pub(crate) fn presuming(mut self) -> Self {
+        self.presumes = true;
+        self
+    }
+
+    /// The object of the last event is no JSON document. Whether that event was only presumed; it comes next then, read.
+    pub(crate) fn doubt(&mut self) -> bool {
+        self.doubted = self.presumed.is_some();
+        self.doubted
     }
 
     /// Gives the next chunk of the body. Take every frame that there is before the next: chunks wait here.
@@ -116,6 +149,11 @@ impl WatchFrames {
     pub fn next_frame(&mut self) -> Option<Result<WatchFrame, WireError>> {
         if self.failed.is_some() {
             return None;
+        }
+        if let Some(line) = self.presumed.take()
+            && std::mem::take(&mut self.doubted)
+        {
+            return Some(self.event(&line));
         }
         let next = match self.encoding {
             Encoding::Json => self.next_line(),
@@ -219,14 +257,18 @@ impl WatchFrames {
                     if end.is_none() {
                         continue;
                     }
-                    let start = self.input.kept_from();
+                    self.line = self.input.kept_from();
                     let line = self.input.take();
                     self.input.advance(1);
                     self.input.keep();
+                    if self.presumes
+                        && let Some(frame) = event::presumed(&line)
+                    {
+                        self.presumed = Some(line);
+                        return Some(Ok(frame));
+                    }
                     if !line.iter().all(|byte| is_space(*byte)) {
-                        return Some(
-                            event::from_json(&line).map_err(|error| at(start, self.skip(&line, error))),
-                        );
+                        return Some(self.event(&line));
                     }
                 }
                 // Begin => (Begin | Line | Text)
@@ -336,6 +378,11 @@ impl WatchFrames {
                 WireError::Broken(DecodeError::new(Fault::WrongEnvelope, 0, "watch events or a v1 Status"))
             }
         }
+    }
+
+    /// The event that is the last line.
+    fn event(&mut self, line: &Bytes) -> Result<WatchFrame, WireError> {
+        event::from_json(line).map_err(|error| at(self.line, self.skip(line, error)))
     }
 
     /// The error of one event, of which the beginning suffices.

@@ -160,3 +160,27 @@ async fn what_comes_in_a_large_piece_does_not_wait_for_the_next() {
         assert_eq!(seen.waiting, 0, "{bytes}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn events_that_are_written_in_another_way_than_they_seem_to_be_are_read_and_counted_once() {
+    // The last braces of each line are not the object's and the event's.
+    let event = |kind: &str, object: String| {
+        Piece::raw(&format!(r#"{{"type":"{kind}","object":{object},"other":{{}}}}"#))
+    };
+    let pieces = vec![
+        event("ADDED", pod("a", 1)),
+        event("ADDED", pod("b", 2)),
+        Piece::bookmark(5, true),
+        event("MODIFIED", pod("a", 6)),
+        event("DELETED", pod("b", 7)),
+        Piece::Hang,
+    ];
+    let seen = Play::new([Answer::Watch(pieces)]).run().await;
+    assert_eq!(seen.deltas, ["replace 5: a@1 b@2", "put a@6", "remove b@7"]);
+    assert!(seen.unreadable.is_empty(), "{:?}", seen.unreadable);
+    let received = seen.reports.iter().filter_map(|report| match report {
+        Report::Received(traffic) => Some(traffic.objects),
+        _ => None,
+    });
+    assert_eq!(received.sum::<u64>(), 4);
+}

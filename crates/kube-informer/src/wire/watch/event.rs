@@ -46,6 +46,22 @@ pub(super) fn from_json(line: &Bytes) -> Result<WatchFrame, WireError> {
     kind.frame(Encoding::Json, object, place)
 }
 
+/// The event that this line seems to be, if that is written as servers write it: `{"type":"ADDED","object":{…}}`, and the
+/// object of an object's change. What lies between the braces is not looked at: if it is one JSON document, then the line is
+/// this event, and nothing else.
+pub(super) fn presumed(line: &Bytes) -> Option<WatchFrame> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    let (name, rest) = rest.split_at_checked(memchr::memchr(b'"', rest)?)?;
+    let document = rest.strip_prefix(b"\",\"object\":")?.strip_suffix(b"}")?;
+    if !document.starts_with(b"{") || !document.ends_with(b"}") {
+        return None;
+    }
+    match Kind::of(std::str::from_utf8(name).ok()?) {
+        Kind::Object(change) => Some(WatchFrame::Object { change, object: line.slice_ref(document) }),
+        Kind::Bookmark | Kind::Error | Kind::Unknown(_) => None,
+    }
+}
+
 /// The event that is this message. Offsets in errors count from the message's start.
 pub(super) fn from_protobuf(message: &Bytes) -> Result<WatchFrame, WireError> {
     let mut kind: Option<(Kind, usize)> = None;
