@@ -325,8 +325,8 @@ impl<K> Object<K> {
         Object { inner: Arc::clone(&self.inner), view: PhantomData }
     }
 
-    /// Has the processor fetch what is mostly read of an object, if it is not in its caches: its view, where it has one, and its
-    /// metadata where not. Both would be too much: the fewer of them are read, the more of them are on their way at once.
+    /// Has the processor fetch what is mostly read of an object, if it is not in its caches: where its view is, if it has one, and
+    /// its metadata if not. Both would be too much: the fewer of them are read, the more of them are on their way at once.
     pub(crate) fn touch(&self) {
         let Inner { generation, labels, slot, .. } = &*self.inner;
         if black_box(slot.touch()).is_none() {

@@ -167,14 +167,16 @@ impl Slot {
         self.places().find(|place| place.kind == kind)
     }
 
-    /// Looks at the view that was pinned first, and where none is, at the cell of the one that was asked for first, if there is
-    /// one.
-    pub(crate) fn touch(&self) -> Option<usize> {
-        if let Some(view) = self.near.get() {
-            return Some(Arc::strong_count(view));
+    /// Looks whether a view was pinned, and where none is, at the cell of the one that was asked for first, if there is one.
+    ///
+    /// What was pinned is not looked at itself. Which part of it will be read is not known here, and its beginning, where it is
+    /// counted, mostly is not: that would be one more line of memory to wait for, for each object.
+    pub(crate) fn touch(&self) -> Option<bool> {
+        if self.near.get().is_some() {
+            return Some(true);
         }
         let place = self.first.get()?;
-        place.cell.get().map(|cell| usize::from(cell.used.load(Ordering::Relaxed)))
+        place.cell.get().map(|cell| cell.used.load(Ordering::Relaxed))
     }
 
     /// The place of views of this type.
