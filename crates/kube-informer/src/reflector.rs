@@ -269,6 +269,10 @@ pub(crate) struct Reflector<T, S> {
     liveness: Liveness,
     /// Watches in a row of which nothing came, and that ended as none should.
     fruitless: u32,
+    /// Streaming lists in a row that failed for no reason that is theirs.
+    odd_streams: u32,
+    /// Whether nothing came of a watch since one was told that its version is too old.
+    expired: bool,
     /// Objects that could not be read with the last list. Another list would not help.
     unreadable: HashSet<ObjectKey>,
     /// Whether the credentials were read anew since the last success.
@@ -311,7 +315,7 @@ enum State {
     Probe,
     // ## NotServed => Pause
     NotServed { fault: Fault, next: Box<State> },
-    // ## Pause => (Begin | Connect | Probe)
+    // ## Pause => (Begin | Listing | Connect | Probe)
     Pause { until: Instant, reload: bool, next: Box<State> },
 }
 
@@ -345,6 +349,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             backoff,
             liveness,
             fruitless: 0,
+            odd_streams: 0,
+            expired: false,
             unreadable: HashSet::new(),
             reloaded: false,
             rewound: false,

@@ -7,8 +7,7 @@
 //! So there are never more entries than objects that were told and are not told to be gone, plus objects that there are.
 //! Entries come out in the order in which their objects first changed.
 
-use std::collections::VecDeque;
-use std::collections::hash_map::{Entry as MapEntry, HashMap};
+use std::collections::{HashMap, VecDeque};
 
 use super::event::Event;
 use crate::cache::Applied;
@@ -52,19 +51,22 @@ impl Pending {
             Applied::Added { new } | Applied::Updated { new, .. } => new,
             Applied::Deleted { last, .. } => last,
         };
-        match self.places.entry(ByKey(object.clone())) {
-            MapEntry::Vacant(vacant) => {
-                vacant.insert(self.first + self.entries.len() as u64);
+        let key = ByKey(object.clone());
+        // Taken out first: the map would hold on to the version that it knows the object by.
+        match self.places.remove(&key) {
+            None => {
+                self.places.insert(key, self.first + self.entries.len() as u64);
                 self.initial += usize::from(initial && matches!(applied, Applied::Added { .. }));
                 self.entries.push_back(Some(Entry::of(applied, initial)));
             }
-            MapEntry::Occupied(occupied) => {
-                let place = usize::try_from(occupied.get() - self.first).unwrap_or(usize::MAX);
+            Some(number) => {
+                let place = usize::try_from(number - self.first).unwrap_or(usize::MAX);
                 let Some(slot) = self.entries.get_mut(place) else { return };
                 let was_initial = slot.as_ref().is_some_and(Entry::is_initial);
                 *slot = slot.take().and_then(|entry| entry.then(applied));
-                if slot.is_none() {
-                    occupied.remove();
+                if slot.is_some() {
+                    self.places.insert(key, number);
+                } else {
                     self.initial -= usize::from(was_initial);
                 }
             }
@@ -157,5 +159,36 @@ impl Entry {
                 Self::Deleted { last, certain }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::{Codec, Encoding, Rules};
+    use crate::object::Intake;
+
+    #[test]
+    fn of_an_object_that_changes_again_and_again_the_oldest_and_the_newest_are_held_and_no_other() {
+        let codec = Codec::new(Encoding::Json, "v1", "Pod", Rules::default()).unwrap();
+        let mut intake = Intake::new(codec);
+        let mut versions: Vec<Object> = (0..4)
+            .map(|version| {
+                let text = format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#);
+                intake.object(text.as_bytes()).unwrap()
+            })
+            .collect();
+        let weak: Vec<_> = versions.iter().map(Object::downgrade).collect();
+        let mut pending = Pending::default();
+        for pair in versions.windows(2) {
+            let (old, new) = (pair[0].clone(), pair[1].clone());
+            pending.add(&Applied::Updated { old, new }, false);
+        }
+        versions.clear();
+        let held: Vec<bool> = weak.iter().map(|object| object.upgrade().is_some()).collect();
+        assert_eq!(held, [true, false, false, true]);
+        let Some(Event::Updated { old, new, .. }) = pending.next() else { panic!("an update") };
+        assert_eq!((&*old.version().to_string(), &*new.version().to_string()), ("0", "3"));
+        assert!(pending.next().is_none() && pending.len() == 0);
     }
 }

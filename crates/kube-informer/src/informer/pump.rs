@@ -122,15 +122,15 @@ impl Turn {
                     core.listed(objects.len());
                     let stays = if complete { Stays::Those(unreadable) } else { Stays::Everything };
                     let replace = Change::Replace { scope: namespace, objects, stays, version, went_back };
-                    if !self.synced.contains(&scope) {
-                        // What there is at the beginning is told apart from what changes.
-                        self.flush(core, &mut changes, &mut bookmarks);
-                        core.told(core.hub().apply(&mut self.writer, vec![replace], true), 0);
+                    // What there is at the beginning is told apart from what changes.
+                    let initial = !self.synced.contains(&scope);
+                    self.flush(core, &mut changes, &mut bookmarks);
+                    core.told(core.hub().apply(&mut self.writer, vec![replace], initial), 0);
+                    if initial {
                         self.synced.push(scope);
-                        core.board().synced(scope);
-                        continue;
                     }
-                    replace
+                    core.board().replaced(scope);
+                    continue;
                 }
             };
             changes.push(change);

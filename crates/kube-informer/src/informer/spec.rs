@@ -40,15 +40,15 @@ impl Spec {
     /// What cannot be asked for, in words.
     pub(crate) fn problem(&self) -> Option<String> {
         let Resource { kind, namespaced, .. } = &self.resource;
-        let names: Vec<&str> = match &self.scope {
-            Scope::All => Vec::new(),
+        let (namespaces, name): (Vec<&str>, Option<&str>) = match &self.scope {
+            Scope::All => (Vec::new(), None),
             Scope::Namespaces(namespaces) if namespaces.is_empty() => {
                 return Some("the scope names no namespace: use Scope::All for all of them".to_owned());
             }
             Scope::Namespaces(_) if !namespaced => {
                 return Some(format!("objects of kind {kind} are in no namespace: use Scope::All"));
             }
-            Scope::Namespaces(namespaces) => namespaces.iter().map(String::as_str).collect(),
+            Scope::Namespaces(namespaces) => (namespaces.iter().map(String::as_str).collect(), None),
             Scope::Object { namespace, name } => match (namespaced, namespace.is_empty()) {
                 (true, true) => {
                     return Some(format!("objects of kind {kind} are in namespaces: name that of {name:?}"));
@@ -58,17 +58,15 @@ impl Spec {
                         "objects of kind {kind} are in no namespace: leave out {namespace:?}"
                     ));
                 }
-                (true, false) => vec![namespace, name],
-                (false, true) => vec![name],
+                (true, false) => (vec![namespace], Some(name)),
+                (false, true) => (Vec::new(), Some(name)),
             },
         };
-        // They become parts of paths and selectors.
-        let wrong = |name: &&str| {
-            let usual = |c: char| c.is_ascii_alphanumeric() || "-._:@".contains(c);
-            name.is_empty() || matches!(*name, "." | "..") || !name.chars().all(usual)
-        };
-        if let Some(name) = names.into_iter().find(wrong) {
-            return Some(format!("{name:?} is not a name that an object or a namespace can have"));
+        if let Some(namespace) = namespaces.into_iter().find(|namespace| !is_namespace(namespace)) {
+            return Some(format!("{namespace:?} is not a name that a namespace can have"));
+        }
+        if let Some(name) = name.filter(|name| !is_name(name)) {
+            return Some(format!("{name:?} is not a name that an object can have"));
         }
         let codec = |encoding| self.codec(encoding).err();
         let encodings = [Some(Encoding::Json), self.may_be_protobuf().then_some(Encoding::Protobuf)];
@@ -92,7 +90,7 @@ impl Spec {
                 namespaces.iter().map(each).collect()
             }
             Scope::Object { namespace, name } => {
-                let mut fields = format!("metadata.name={name}");
+                let mut fields = format!("metadata.name={}", escaped(name));
                 if let Some(more) = &self.fields {
                     fields = format!("{fields},{more}");
                 }
@@ -132,5 +130,63 @@ impl Spec {
         self.encoding == Some(Encoding::Protobuf)
             || self.encoding.is_none()
                 && self.encoding(Some(ServerVersion { major: 1, minor: 0 })) == Encoding::Protobuf
+    }
+}
+
+/// Whether it may be the name of a namespace. It becomes a part of paths.
+fn is_namespace(name: &str) -> bool {
+    let usual = |c: char| c.is_ascii_alphanumeric() || "-._:@".contains(c);
+    !name.is_empty() && !matches!(name, "." | "..") && name.chars().all(usual)
+}
+
+/// Whether it may be the name of an object. Most kinds are stricter; roles and their bindings take all that can be a part of
+/// a path.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '%'])
+}
+
+/// A value of a field selector.
+fn escaped(value: &str) -> String {
+    let escape = |mut escaped: String, c: char| {
+        if matches!(c, '\\' | ',' | '=') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+        escaped
+    };
+    value.chars().fold(String::with_capacity(value.len()), escape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(name: &str) -> Spec {
+        let resource = Resource {
+            group: "rbac.authorization.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            plural: "clusterroles".to_owned(),
+            kind: "ClusterRole".to_owned(),
+            namespaced: false,
+        };
+        Spec::new(resource, Scope::Object { namespace: String::new(), name: name.to_owned() })
+    }
+
+    #[test]
+    fn an_object_may_have_any_name_that_can_be_a_part_of_a_path() {
+        for (name, selector) in [
+            ("view", "metadata.name=view"),
+            ("view (legacy)", "metadata.name=view (legacy)"),
+            ("a,b=c\\d", "metadata.name=a\\,b\\=c\\\\d"),
+            ("größe", "metadata.name=größe"),
+        ] {
+            let spec = role(name);
+            assert_eq!(spec.problem(), None, "{name}");
+            assert_eq!(spec.targets()[0].1.field_selector.as_deref(), Some(selector));
+        }
+        for name in ["", ".", "..", "a/b", "a%2Fb"] {
+            let problem = role(name).problem().unwrap();
+            assert_eq!(problem, format!("{name:?} is not a name that an object can have"));
+        }
     }
 }

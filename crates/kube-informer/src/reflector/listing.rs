@@ -20,10 +20,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     pub(super) async fn begin(&mut self, freshness: Freshness, why: Why) -> State {
         self.sink.report(Report::Listing(why));
         self.begin_list();
-        if self.turn.is_none() {
-            // It is never closed.
-            self.turn = Arc::clone(&self.server.lists).acquire_owned().await.ok();
-        }
+        self.wait_for_turn().await;
         if self.lists_plainly() {
             return State::Listing { freshness, paged: true };
         }
@@ -120,6 +117,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     }
 
     pub(super) async fn listing(&mut self, freshness: Freshness, paged: bool) -> Result<State, Gone> {
+        self.wait_for_turn().await;
         let mut staged = Staged::new();
         self.begin_list();
         // A list of a version comes from the watch cache, which does not page. The first one may.
@@ -154,6 +152,14 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 self.pages = true;
             }
             request = self.target.next_page(&end.continue_token, self.settings.page, self.encoding());
+        }
+    }
+
+    /// Waits until not too many others list.
+    async fn wait_for_turn(&mut self) {
+        if self.turn.is_none() {
+            // It is never closed.
+            self.turn = Arc::clone(&self.server.lists).acquire_owned().await.ok();
         }
     }
 
@@ -201,6 +207,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let went_back = std::mem::take(&mut self.rewound) || self.went_back(&version);
         self.version = Some(version.clone());
         (self.reloaded, self.absent) = (false, false);
+        if streaming {
+            self.odd_streams = 0;
+        }
         self.upkeep.listed(&objects, self.intakes.dictionaries(), went_back);
         let listed = Report::Listed { objects: objects.len(), encoding, streaming, version: version.clone() };
         self.sink

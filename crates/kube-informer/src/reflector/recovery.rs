@@ -14,6 +14,11 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
     pub(super) async fn list_failed(&mut self, fault: Fault, freshness: Freshness, streaming: bool) -> State {
         let remedy = fault.remedy(streaming);
         let again = |freshness, why| State::Begin { freshness, why };
+        // Something is wrong, and nobody says that it is the stream.
+        let is_odd = remedy == Remedy::Everything || matches!(fault, Fault::Connection(_));
+        if streaming && is_odd {
+            self.odd_streams = self.odd_streams.saturating_add(1);
+        }
         let next = match remedy {
             Remedy::PlainList => return self.list_plainly(fault, freshness),
             // Where even the newest is too old or too new, only time helps.
@@ -28,6 +33,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             // A version that the server itself does not take would never do. The newest is not older, either.
             Remedy::Everything if is_no_number(&freshness) && matches!(fault, Fault::Status(_)) => {
                 again(Freshness::Newest, Why::Failure)
+            }
+            // It may be the stream all the same: a list tells. The next time, a stream is tried again.
+            _ if streaming && is_odd && self.odd_streams >= ODD_STREAMS => {
+                State::Listing { freshness, paged: true }
             }
             _ => again(freshness, Why::Failure),
         };
@@ -61,8 +70,13 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Remedy::Again if matches!(fault, Fault::Refused(_)) => State::Probe,
             Remedy::Again => State::Connect,
             Remedy::Newest => {
+                let next = State::Begin { freshness: self.not_older(), why: Why::Expired };
+                // Nothing came of the list before this one but that it is too old, too.
+                if std::mem::replace(&mut self.expired, true) {
+                    return self.pause(fault, remedy, next);
+                }
                 self.failing(fault, remedy, Duration::ZERO);
-                return State::Begin { freshness: self.not_older(), why: Why::Expired };
+                return next;
             }
             Remedy::Credentials if self.reload().await => return State::Connect,
             Remedy::Credentials => State::Connect,
@@ -125,6 +139,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         true
     }
 }
+
+/// After so many streaming lists in a row that failed for no reason that is the stream's, each is followed by a plain one.
+const ODD_STREAMS: u32 = 2;
 
 /// Whether it is a version without an order. Some servers take only numbers.
 fn is_no_number(freshness: &Freshness) -> bool {

@@ -28,7 +28,6 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         let request = self.target.watch(&version, timeout, self.encoding());
         match self.open(request).await {
             Ok((encoding, body)) => {
-                self.reloaded = false;
                 self.liveness.opened();
                 let watch = Box::new(Watch::new(encoding, body, self.settings.limit, asked, timeout));
                 self.watch(watch)
@@ -82,8 +81,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Heard::Silence => until < suspicious,
             _ => false,
         };
-        if works && !watch.told {
-            self.tell(&mut watch);
+        if works {
+            // The server takes what it was asked with, and for: an open watch alone does not prove that.
+            (self.reloaded, self.expired) = (false, false);
+            if !watch.told {
+                self.tell(&mut watch);
+            }
         }
         match heard {
             Heard::Frame(WatchFrame::Object { change, object }) => {

@@ -37,8 +37,10 @@ struct Scope {
     namespace: Option<Arc<str>>,
     request: String,
     state: State,
-    /// Whether its first list is in the cache.
-    is_synced: bool,
+    /// How many lists of it were on their way to the cache.
+    listed: u64,
+    /// How many of those are there. That may be known before they are known to be on their way.
+    replaced: u64,
     /// Whether its watch is open.
     is_watching: bool,
     /// What is known of a resource that is not served.
@@ -52,7 +54,8 @@ impl Board {
             namespace,
             request,
             state: State::Starting,
-            is_synced: false,
+            listed: 0,
+            replaced: 0,
             is_watching: false,
             not_served: None,
         };
@@ -113,6 +116,9 @@ impl Board {
             }
             Report::Listed { objects, encoding, streaming, version } => {
                 notes.encoding = Some(*encoding);
+                if let Some(scope) = notes.scopes.get_mut(scope) {
+                    scope.listed += 1;
+                }
                 let encoding = encoding.as_str();
                 tracing::debug!(objects, %version, encoding, streaming, "everything was listed");
                 return;
@@ -162,6 +168,8 @@ impl Board {
             Report::Absent => {
                 tracing::warn!("the resource is gone, and so are its objects");
                 let Some(scope) = notes.scopes.get_mut(scope) else { return };
+                // That there is nothing is a list, too.
+                scope.listed += 1;
                 scope.not_served = Some("the resource is gone, and its objects with it".to_owned());
             }
             Report::NotProvenAbsent { why } => {
@@ -187,11 +195,11 @@ impl Board {
         self.each(|scope| scope.stale(scope.why(Cause::Broken, message.to_owned())));
     }
 
-    /// The first list of a scope is in the cache.
-    pub(in crate::informer) fn synced(&self, scope: usize) {
+    /// A list of a scope is in the cache.
+    pub(in crate::informer) fn replaced(&self, scope: usize) {
         let mut notes = self.lock();
         let Some(scope) = notes.scopes.get_mut(scope) else { return };
-        scope.is_synced = true;
+        scope.replaced += 1;
         scope.settle();
         drop(notes);
         self.changed();
@@ -246,7 +254,8 @@ impl Scope {
     }
 
     fn settle(&mut self) {
-        if !self.is_synced || !self.is_watching || self.is_over() {
+        let is_current = self.replaced > 0 && self.replaced >= self.listed;
+        if !is_current || !self.is_watching || self.is_over() {
             return;
         }
         if let State::Stale { since, why } = &self.state

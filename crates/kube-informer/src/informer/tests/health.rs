@@ -8,6 +8,7 @@ use super::super::*;
 use super::SOON;
 use super::hand::Hand;
 use crate::encoding::Encoding;
+use crate::object::Version;
 use crate::reflector::fault::{Fault, Remedy};
 use crate::reflector::transport::CLOSED;
 use crate::reflector::{Report, Why as Reason};
@@ -45,14 +46,23 @@ async fn promise_15_health_says_where_it_stands_and_why() {
     // It is over only when everything works.
     report(Report::Listing(Reason::Failure));
     assert_eq!(state(), "stale");
+    let listed = |version: &str| {
+        let (objects, encoding, version) = (1, Encoding::Json, Version::from(version));
+        Report::Listed { objects, encoding, streaming: true, version }
+    };
     hand.list(&[("a", 1)], 3);
+    report(listed("3"));
     assert_eq!(state(), "stale");
     report(Report::Watching { encoding: Encoding::Json });
     assert_eq!(state(), "live");
     report(Report::Listing(Reason::Expired));
     let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
     assert_eq!(why.cause, Cause::Relisting);
+    // What was listed is on its way to the cache, and not there: what is in the cache is still old.
+    report(listed("9"));
     report(Report::Watching { encoding: Encoding::Json });
+    assert_eq!(state(), "stale");
+    hand.list(&[("a", 1)], 9);
     let health = informer.health();
     assert_eq!((state(), health.watches, health.relists.first, health.relists.expired), ("live", 2, 1, 1));
 }
@@ -71,7 +81,7 @@ async fn promise_15_what_is_broken_stays_so_whatever_still_works() {
     report(Report::Watching { encoding: Encoding::Json });
     let (request, fault) = ("WATCH /api/v1/pods".to_owned(), Fault::Connection("cut".to_owned()));
     report(Report::Failing { request, fault, remedy: Remedy::Again, again: Duration::ZERO });
-    informer.core().board().synced(0);
+    informer.core().board().replaced(0);
     assert_eq!(informer.health().state, broken);
     let State::Stale { why, .. } = broken else { panic!("{broken}") };
     assert_eq!((why.cause, &*why.message), (Cause::Broken, "a panic"));

@@ -184,3 +184,71 @@ async fn events_that_are_written_in_another_way_than_they_seem_to_be_are_read_an
     });
     assert_eq!(received.sum::<u64>(), 4);
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_01_a_stream_that_fails_in_whatever_way_is_followed_by_a_list() {
+    let page = || Answer::Watch(vec![Piece::raw("<html>")]);
+    for odd in [status(500, "InternalError"), status(501, ""), status(503, "ServiceUnavailable"), page()] {
+        let seen = Play::new([
+            odd.clone(),
+            odd.clone(),
+            Answer::Body(list(&[("a", 1)], 5)),
+            Answer::Watch(vec![Piece::event("MODIFIED", pod("a", 6)), Piece::error(410, "Expired")]),
+            // It is tried again each time, and not waited for more than once.
+            odd,
+            Answer::Body(list(&[("a", 6)], 9)),
+            Answer::Watch(vec![Piece::error(410, "Expired")]),
+            Answer::Watch(then(streaming(&[("a", 6)], 9), [Piece::Hang])),
+        ])
+        .run()
+        .await;
+        let once = ["replace 5: a@1", "put a@6", "replace 9: a@6", "replace 9: a@6"];
+        assert_eq!(seen.deltas, once);
+        assert_eq!(lists(&seen), ["stream", "stream", "list", "stream", "list", "stream"]);
+        assert_eq!(seen.failures().iter().filter(|(_, pause)| pause.is_zero()).count(), 1, "the first 410");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_01_versions_that_are_always_too_old_are_not_listed_in_a_tight_loop() {
+    let gone = || Answer::Watch(vec![Piece::error(410, "Expired")]);
+    let mut answers = vec![status(UNSUPPORTED, "Invalid")];
+    for round in 0..6 {
+        answers.extend([
+            Answer::Body(list(&[("a", 1)], 5)),
+            if round % 2 == 0 { gone() } else { status(410, "Gone") },
+        ]);
+    }
+    // Then it works, and the next time is the first one again.
+    answers.push(Answer::Body(list(&[("a", 1)], 5)));
+    let works = vec![Piece::bookmark(6, false), Piece::error(410, "Expired")];
+    answers.extend([
+        Answer::Watch(works),
+        Answer::Body(list(&[("a", 1)], 7)),
+        Answer::Watch(vec![Piece::Hang]),
+    ]);
+    let seen = Play::new(answers).run().await;
+    let pauses: Vec<Duration> = seen.failures().iter().skip(1).map(|(_, pause)| *pause).collect();
+    let (first, others) = pauses.split_first().unwrap();
+    let (last, others) = others.split_last().unwrap();
+    assert!(first.is_zero() && last.is_zero(), "{pauses:?}");
+    let mut least = Duration::from_millis(400);
+    for pause in others {
+        assert!(*pause >= least, "{pauses:?}");
+        least *= 2;
+    }
+    assert_eq!(others.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_03_credentials_that_are_refused_within_a_watch_are_not_read_anew_in_a_tight_loop() {
+    let refused = || Answer::Watch(vec![Piece::error(401, "Unauthorized")]);
+    let first = then(streaming(&[("a", 1)], 5), [Piece::error(401, "Unauthorized")]);
+    let seen =
+        Play::new([Answer::Watch(first), refused(), refused(), refused(), Answer::Watch(vec![Piece::Hang])])
+            .run()
+            .await;
+    let pauses: Vec<Duration> = seen.failures().iter().map(|(_, pause)| *pause).collect();
+    assert_eq!(pauses.len(), 3, "{pauses:?}");
+    assert!(pauses.iter().all(|pause| !pause.is_zero()), "{pauses:?}");
+}

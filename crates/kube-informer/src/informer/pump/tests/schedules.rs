@@ -59,6 +59,8 @@ fn expected(namespace: &str) -> Vec<String> {
 
 const BOOKMARKS: u64 = 2;
 
+const LISTS: u64 = 2;
+
 async fn run(mut sink: ScopeSink, steps: Vec<Step>) {
     for step in steps {
         match step {
@@ -106,7 +108,7 @@ fn play(room: usize) {
     synced.sort_unstable();
     assert_eq!(synced, [0, 1]);
     assert!(core.hub().is_synced());
-    assert_eq!(*core.board().changes.borrow(), SCOPES.len() as u64, "each scope is told once as synced");
+    assert_eq!(*core.board().changes.borrow(), LISTS * SCOPES.len() as u64, "each list is told once");
 }
 
 #[test]
