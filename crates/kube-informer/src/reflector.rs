@@ -271,7 +271,7 @@ pub(crate) struct Reflector<T, S> {
     fruitless: u32,
     /// Streaming lists in a row that failed for no reason that is theirs.
     odd_streams: u32,
-    /// Whether nothing came of a watch since one was told that its version is too old.
+    /// Whether no watch has lasted since one was told that its version is too old.
     expired: bool,
     /// Objects that could not be read with the last list. Another list would not help.
     unreadable: HashSet<ObjectKey>,

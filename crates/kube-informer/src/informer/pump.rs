@@ -99,10 +99,18 @@ impl Applier {
     }
 }
 
+/// What is applied, and told, in one step.
+#[derive(Default)]
+struct Together {
+    changes: Vec<Change>,
+    bookmarks: u64,
+    /// The scopes of which everything is in it.
+    replaced: Vec<usize>,
+}
+
 impl Turn {
     fn apply(&mut self, core: &Core, batch: Vec<Item>) {
-        let mut changes = Vec::with_capacity(batch.len());
-        let mut bookmarks = 0;
+        let mut together = Together { changes: Vec::with_capacity(batch.len()), ..Together::default() };
         for Item { scope, namespace, delta } in batch {
             let change = match delta {
                 Delta::Put(object) => Change::Put(object),
@@ -110,39 +118,42 @@ impl Turn {
                 Delta::RemoveKey(key) => Change::RemoveKey { key },
                 Delta::Exchange(objects) => {
                     // What came before may have changed them, or not: in order, it does not matter.
-                    self.flush(core, &mut changes, &mut bookmarks);
+                    self.flush(core, &mut together);
                     self.writer.exchange(objects);
                     continue;
                 }
                 Delta::Progress(version) => {
-                    bookmarks += 1;
+                    together.bookmarks += 1;
                     Change::Progress { scope: namespace, version }
                 }
                 Delta::Replace { objects, unreadable, complete, version, went_back } => {
                     core.listed(objects.len());
                     let stays = if complete { Stays::Those(unreadable) } else { Stays::Everything };
                     let replace = Change::Replace { scope: namespace, objects, stays, version, went_back };
-                    // What there is at the beginning is told apart from what changes.
-                    let initial = !self.synced.contains(&scope);
-                    self.flush(core, &mut changes, &mut bookmarks);
-                    core.told(core.hub().apply(&mut self.writer, vec![replace], initial), 0);
-                    if initial {
+                    if !self.synced.contains(&scope) {
+                        // What there is at the beginning is told apart from what changes.
+                        self.flush(core, &mut together);
+                        core.told(core.hub().apply(&mut self.writer, vec![replace], true), 0);
                         self.synced.push(scope);
+                        core.board().replaced(scope);
+                        continue;
                     }
-                    core.board().replaced(scope);
-                    continue;
+                    together.replaced.push(scope);
+                    replace
                 }
             };
-            changes.push(change);
+            together.changes.push(change);
         }
-        self.flush(core, &mut changes, &mut bookmarks);
+        self.flush(core, &mut together);
     }
 
-    fn flush(&mut self, core: &Core, changes: &mut Vec<Change>, bookmarks: &mut u64) {
+    fn flush(&mut self, core: &Core, together: &mut Together) {
+        let Together { changes, bookmarks, replaced } = together;
         if !changes.is_empty() {
             let told = core.hub().apply(&mut self.writer, std::mem::take(changes), false);
             core.told(told, std::mem::take(bookmarks));
         }
+        replaced.drain(..).for_each(|scope| core.board().replaced(scope));
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::fault::Fault;
+use super::recovery::ListKind;
 use super::request::Freshness;
 use super::staged::{Complete, Staged};
 use super::stream::{Heard, List, Read, Watch};
@@ -33,7 +34,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 let watch = Box::new(Watch::new(encoding, body, self.settings.limit, asked, timeout));
                 State::Streaming { watch, staged: Box::new(Staged::new()), freshness }
             }
-            Err(fault) => self.list_failed(fault, freshness, true).await,
+            Err(fault) => self.list_failed(fault, freshness, ListKind::Stream).await,
         }
     }
 
@@ -61,7 +62,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Heard::Frame(WatchFrame::Object { change, object }) => Some((change, object)),
             Heard::Frame(WatchFrame::Error(status)) => {
                 let fault = Fault::Status(Box::new(status));
-                return Ok(self.list_failed(fault, freshness, true).await);
+                return Ok(self.list_failed(fault, freshness, ListKind::StreamThatBegan).await);
             }
             Heard::Unreadable(error, change) => {
                 self.in_part = true;
@@ -81,7 +82,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             }
             // Whether another stream would get further is not known; a list of pages may.
             Heard::Broke { fault, .. } => return Ok(self.list_plainly(fault, freshness)),
-            Heard::Failed(fault) => return Ok(self.list_failed(fault, freshness, true).await),
+            Heard::Failed(fault) => {
+                return Ok(self.list_failed(fault, freshness, ListKind::StreamThatBegan).await);
+            }
             Heard::Pause => {
                 self.received(true);
                 None
@@ -139,7 +142,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                         // server with a watch cache need not read from its store.
                         return Ok(State::Listing { freshness, paged: false });
                     }
-                    return Ok(self.list_failed(fault, freshness, false).await);
+                    return Ok(self.list_failed(fault, freshness, ListKind::Plain).await);
                 }
             };
             // All pages are of the version of the first.

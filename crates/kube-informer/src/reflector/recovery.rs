@@ -10,15 +10,23 @@ use super::transport::{Absence, Transport};
 use super::{Delta, Gone, Reflector, Report, Sink, State, Why};
 
 impl<T: Transport, S: Sink> Reflector<T, S> {
-    /// A list failed that was to be so fresh. `streaming`: it was a streaming list.
-    pub(super) async fn list_failed(&mut self, fault: Fault, freshness: Freshness, streaming: bool) -> State {
+    /// A list failed that was to be so fresh.
+    pub(super) async fn list_failed(&mut self, fault: Fault, freshness: Freshness, list: ListKind) -> State {
+        let streaming = list != ListKind::Plain;
         let remedy = fault.remedy(streaming);
         let again = |freshness, why| State::Begin { freshness, why };
-        // Something is wrong, and nobody says that it is the stream.
-        let is_odd = remedy == Remedy::Everything || matches!(fault, Fault::Connection(_));
-        if streaming && is_odd {
-            self.odd_streams = self.odd_streams.saturating_add(1);
-        }
+        // Something is wrong, and nobody says that it is the stream. Where nothing answers, it is not.
+        let is_odd = match remedy {
+            Remedy::Everything => true,
+            Remedy::Newest => freshness == Freshness::Newest,
+            _ => matches!(fault, Fault::Connection(_)) && list == ListKind::StreamThatBegan,
+        };
+        self.odd_streams = match (is_odd, streaming) {
+            (true, true) => self.odd_streams.saturating_add(1),
+            // It is not the stream.
+            (true, false) => 0,
+            (false, _) => self.odd_streams,
+        };
         let next = match remedy {
             Remedy::PlainList => return self.list_plainly(fault, freshness),
             // Where even the newest is too old or too new, only time helps.
@@ -138,6 +146,16 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.transport.reload_credentials().await;
         true
     }
+}
+
+/// How everything was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListKind {
+    Plain,
+    /// A streaming list, which was not answered with one.
+    Stream,
+    /// One that was.
+    StreamThatBegan,
 }
 
 /// After so many streaming lists in a row that failed for no reason that is the stream's, each is followed by a plain one.

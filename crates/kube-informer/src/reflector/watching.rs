@@ -77,16 +77,12 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             self.sink.flush().await?;
         }
         let works = match &heard {
-            Heard::Frame(frame) => !matches!(frame, WatchFrame::Error(_)),
+            Heard::Frame(frame) => matches!(frame, WatchFrame::Bookmark { .. }),
             Heard::Silence => until < suspicious,
             _ => false,
         };
-        if works {
-            // The server takes what it was asked with, and for: an open watch alone does not prove that.
-            (self.reloaded, self.expired) = (false, false);
-            if !watch.told {
-                self.tell(&mut watch);
-            }
+        if works && !watch.told {
+            self.tell(&mut watch);
         }
         match heard {
             Heard::Frame(WatchFrame::Object { change, object }) => {
@@ -109,6 +105,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                 }
             }
             Heard::Frame(WatchFrame::Error(status)) => {
+                self.lasted(&watch);
                 return Ok(self.watch_failed(Fault::Status(Box::new(status))).await);
             }
             Heard::Unreadable(error, change) => {
@@ -116,7 +113,10 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
                     return Ok(state);
                 }
             }
-            Heard::Failed(fault) => return Ok(self.watch_failed(fault).await),
+            Heard::Failed(fault) => {
+                self.lasted(&watch);
+                return Ok(self.watch_failed(fault).await);
+            }
             Heard::End => return Ok(self.ended(&watch)),
             Heard::Broke { fault, inside } => return Ok(self.broke(&watch, fault, inside)),
             Heard::Silence if until < suspicious => {}
@@ -139,6 +139,9 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Err(error) if error.wants_json() => return Ok(Some(self.turn_to_json(&error))),
             Err(error) => return self.unreadable_change(change, &error).await,
         };
+        if !watch.told {
+            self.tell(watch);
+        }
         if !self.unreadable.is_empty() {
             self.unreadable.remove(&object.key().to_key());
         }
@@ -199,10 +202,20 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.pause(Fault::Unreadable(error), Remedy::Everything, next)
     }
 
-    /// The server ended a watch.
-    fn ended(&mut self, watch: &Watch) -> State {
+    /// How long a watch lasted that is over. Where that is not short, the server took what it was asked with, and for: what
+    /// came meanwhile, and that it was open at all, does not prove that. An idle one says nothing.
+    fn lasted(&mut self, watch: &Watch) -> Duration {
         let lasted = watch.began.elapsed();
         self.backoff.worked(lasted);
+        if lasted >= SHORT.min(watch.timeout) {
+            (self.reloaded, self.expired) = (false, false);
+        }
+        lasted
+    }
+
+    /// The server ended a watch.
+    fn ended(&mut self, watch: &Watch) -> State {
+        let lasted = self.lasted(watch);
         // A watch that had nothing to say may be one of a version that the server has not reached.
         let next = if watch.events == 0 { State::Probe } else { State::Connect };
         let is_short = lasted < SHORT.min(watch.timeout);
@@ -213,8 +226,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     /// The connection of a watch broke. The server may be another one, or of another state, when it can be reached again.
     fn broke(&mut self, watch: &Watch, fault: Fault, inside: bool) -> State {
-        let lasted = watch.began.elapsed();
-        self.backoff.worked(lasted);
+        let lasted = self.lasted(watch);
         // An idle watch may be cut now and then; one that is cut within the first event each time gets nowhere.
         self.count(watch.events == 0 && (inside || lasted < SHORT));
         self.again(fault, State::Probe)
@@ -222,6 +234,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
 
     /// Nothing was heard of a watch for longer than can be.
     fn fell_silent(&mut self, watch: &Watch) -> State {
+        self.lasted(watch);
         self.count(watch.events == 0);
         // To be read by people.
         let silence = Duration::from_secs(watch.heard.elapsed().as_secs().max(1));

@@ -186,7 +186,7 @@ async fn events_that_are_written_in_another_way_than_they_seem_to_be_are_read_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_01_a_stream_that_fails_in_whatever_way_is_followed_by_a_list() {
+async fn promise_01_a_stream_that_fails_twice_is_followed_by_a_list() {
     let page = || Answer::Watch(vec![Piece::raw("<html>")]);
     for odd in [status(500, "InternalError"), status(501, ""), status(503, "ServiceUnavailable"), page()] {
         let seen = Play::new([
@@ -216,12 +216,17 @@ async fn promise_01_versions_that_are_always_too_old_are_not_listed_in_a_tight_l
     for round in 0..6 {
         answers.extend([
             Answer::Body(list(&[("a", 1)], 5)),
-            if round % 2 == 0 { gone() } else { status(410, "Gone") },
+            match round % 3 {
+                0 => gone(),
+                1 => status(410, "Gone"),
+                // That something comes before it does not make it better.
+                _ => Answer::Watch(vec![Piece::bookmark(6, false), Piece::error(410, "Expired")]),
+            },
         ]);
     }
-    // Then it works, and the next time is the first one again.
+    // Then it works for a while, and the next time is the first one again.
     answers.push(Answer::Body(list(&[("a", 1)], 5)));
-    let works = vec![Piece::bookmark(6, false), Piece::error(410, "Expired")];
+    let works = vec![Piece::Wait(Duration::from_secs(1)), Piece::error(410, "Expired")];
     answers.extend([
         Answer::Watch(works),
         Answer::Body(list(&[("a", 1)], 7)),
@@ -238,6 +243,58 @@ async fn promise_01_versions_that_are_always_too_old_are_not_listed_in_a_tight_l
         least *= 2;
     }
     assert_eq!(others.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_05_idle_watches_whose_version_is_too_old_afterwards_are_nothing_unusual() {
+    let idle = || Answer::Watch(vec![Piece::Wait(Duration::from_secs(300))]);
+    let mut answers = vec![status(UNSUPPORTED, "Invalid")];
+    for _ in 0..4 {
+        // The server's own version is looked at before it is asked for the old one again.
+        let probe = Answer::Body(list(&[("a", 1)], 9));
+        answers.extend([Answer::Body(list(&[("a", 1)], 5)), idle(), probe, status(410, "Expired")]);
+    }
+    answers.extend([Answer::Body(list(&[("a", 1)], 5)), Answer::Watch(vec![Piece::Hang])]);
+    let seen = Play::new(answers).run().await;
+    let pauses: Vec<Duration> = seen.failures().iter().map(|(_, pause)| *pause).collect();
+    assert_eq!(
+        pauses,
+        [Duration::ZERO; 5],
+        "that there are no streaming lists, and that versions are too old"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_03_credentials_that_expire_in_an_idle_watch_are_read_anew_at_once_each_time() {
+    let expires = || vec![Piece::Wait(Duration::from_secs(240)), Piece::error(401, "Unauthorized")];
+    let first = then(streaming(&[("a", 1)], 5), expires());
+    let answers = [Answer::Watch(first), Answer::Watch(expires()), Answer::Watch(vec![Piece::Hang])];
+    let seen = Play::new(answers).run().await;
+    assert_eq!((seen.reloads, seen.failures().len()), (2, 0), "{:?}", seen.failures());
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_01_where_even_the_newest_is_too_new_for_a_stream_it_is_listed() {
+    for lags in script::too_large() {
+        let listed = Answer::Body(list(&[("a", 1)], 5));
+        let watched = Answer::Watch(vec![Piece::Hang]);
+        let seen = Play::new([lags.clone(), lags.clone(), lags, listed, watched]).run().await;
+        assert_eq!(seen.deltas, ["replace 5: a@1"]);
+        assert_eq!(lists(&seen), ["stream", "stream", "stream", "list"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_01_that_nothing_answers_is_not_held_against_streams() {
+    let mut answers = vec![Answer::Lost; 6];
+    answers.push(Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::Hang])));
+    let seen = Play::new(answers).run().await;
+    assert_eq!(lists(&seen), ["stream"; 7]);
+    // Nor is it where a list does not fare better.
+    let mut answers = vec![status(503, "ServiceUnavailable"); 6];
+    answers.push(Answer::Watch(then(streaming(&[("a", 1)], 5), [Piece::Hang])));
+    let seen = Play::new(answers).run().await;
+    assert_eq!(lists(&seen), ["stream", "stream", "list", "stream", "stream", "list", "stream"]);
 }
 
 #[tokio::test(start_paused = true)]
