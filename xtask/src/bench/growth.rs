@@ -157,8 +157,9 @@ fn relative(figures: &Figures, sizes: &[usize], size: usize, what: &str) -> Opti
 
 fn table(figures: &Figures, sizes: &[usize]) -> String {
     let heads = COLUMNS.map(|column| column.what).join(" | ");
+    let target = "target; of reads, beyond what they grow by without a cache";
     let mut table =
-        format!("| objects | {heads} | target | |\n|---|{}---|---|\n", "---|".repeat(COLUMNS.len()));
+        format!("| objects | {heads} | {target} | |\n|---|{}---|---|\n", "---|".repeat(COLUMNS.len()));
     for size in sizes {
         let of = |what: &str| relative(figures, sizes, *size, what);
         let is_met = |column: &Column| {

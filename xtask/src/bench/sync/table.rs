@@ -91,7 +91,7 @@ const ROWS: [Row; 16] = [
     pods("read: one pod", What::Get, C::Ours, at_most(1.0, 1.0), at_most(1.0, 1.0)),
     pods("read: the pods of a node", What::Indexed, C::Ours, at_most(1.0, 1.0), at_most(1.0, 1.0)),
     pods(
-        "read: all pods, all views kept",
+        "read: all pods, all views kept, by turns",
         What::ListByTurns,
         C::OursAllViews,
         at_most(1.0, 1.0),
