@@ -35,6 +35,7 @@ mod instructions;
 mod machine;
 mod plot;
 mod report;
+mod rest;
 mod results;
 mod rounds;
 

@@ -2,7 +2,7 @@
 //!
 //! Each contestant is a process by itself, which syncs, follows a stream of updates, and is read while updates go on; it
 //! measures itself, see `bench/sync/src/protocol.rs`. Never do two of them work at once. They take turns, beginning with
-//! another one in every round, and the medians of the rounds count. Reads of everything have turns of their own at the end,
+//! another one in every round, each when the server has nothing to do any more, and the medians of the rounds count. Reads of everything have turns of their own at the end,
 //! a second each, with all who are compared still there.
 
 use anyhow::{Result, ensure};
@@ -12,6 +12,7 @@ use super::contestant::Contestant;
 use super::ground::{self, Ground};
 use super::instructions;
 use super::report::{Failed, Output, Report};
+use super::rest::rest;
 use super::results::Section;
 
 mod measured;
@@ -84,6 +85,7 @@ pub(super) async fn measure(ground: &Ground, options: &Options) -> Result<Report
             let contestant = Contestant::ALL[(at + round as usize) % Contestant::ALL.len()];
             let name = contestant.name();
             eprintln!("==> sync, round {} of {}: {name}", round + 1, options.rounds);
+            rest().await;
             let values = turn.take(contestant).await;
             let values = failed.caught(&format!("{name}, round {}", round + 1), values);
             for (what, value) in values.unwrap_or_default() {
