@@ -207,6 +207,7 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
     eventually("it is left again", SOON, async || (closure.stats().panics == 2).then_some(())).await;
     for line in lines.with(&["a handler panicked"]) {
         assert_eq!(line.matches("informer resource=").count(), 1, "{line}");
+        assert!(line.contains("this one not again: mend the handler"), "{line}");
     }
     assert_eq!(methods.stats().panics, 1);
 
@@ -217,7 +218,8 @@ async fn what_is_said_names_the_resource_and_the_version_at_which_a_list_or_a_wa
 
     // It can be read again: that is said as well, and where little is listened to, everything names the resource, too.
     live(&informer).await;
-    lines.until(&[within, "watching works again"]).await;
+    // By whoever puts the list into the cache, or by the watch that has begun: whichever comes last.
+    lines.until(&[of, "namespace=\"test\"", "watching works again"]).await;
     let few = lines.0.few.lock().unwrap().clone();
     for said in [
         "watching works again",

@@ -211,3 +211,6 @@ impl EncodeLabelSet for Labels<'_> {
 pub(super) fn collector(inner: &Arc<Inner>) -> Box<dyn Collector> {
     Box::new(Metrics(Arc::downgrade(inner)))
 }
+
+#[cfg(test)]
+mod tests;

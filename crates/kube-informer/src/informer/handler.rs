@@ -128,7 +128,10 @@ fn note(mailbox: &Mailbox, begun: Instant, panic: Option<Box<dyn std::any::Any +
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let text = text.unwrap_or("a panic without a text");
-        tracing::error!(handler = %mailbox.name, panic = text, "a handler panicked; it is told the next event");
+        tracing::error!(
+            handler = %mailbox.name, panic = text,
+            "a handler panicked; it is told the next event, and this one not again: mend the handler"
+        );
         // A stranger's value, which may panic once more.
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
             std::mem::forget(again);

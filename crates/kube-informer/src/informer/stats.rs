@@ -97,8 +97,15 @@ pub struct Durations {
     counts: [u64; BOUNDS.len() + 1],
 }
 
-/// In microseconds.
-const BOUNDS: [u64; 7] = [10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+const BOUNDS: [Duration; 7] = [
+    Duration::from_micros(10),
+    Duration::from_micros(100),
+    Duration::from_millis(1),
+    Duration::from_millis(10),
+    Duration::from_millis(100),
+    Duration::from_secs(1),
+    Duration::from_secs(10),
+];
 
 impl Durations {
     /// How many calls there were.
@@ -111,8 +118,16 @@ impl Durations {
     /// last bound is without end.
     #[must_use]
     pub fn buckets(&self) -> Vec<(f64, u64)> {
-        let bounds = BOUNDS.iter().map(|bound| Duration::from_micros(*bound).as_secs_f64());
+        let bounds = BOUNDS.iter().map(Duration::as_secs_f64);
         bounds.chain([f64::INFINITY]).zip(self.counts).collect()
+    }
+
+    /// Of calls that took so long.
+    #[cfg(test)]
+    pub(crate) fn of(calls: impl IntoIterator<Item = Duration>) -> Self {
+        let counters = DurationCounters::default();
+        calls.into_iter().for_each(|took| counters.add(took));
+        counters.read()
     }
 }
 
@@ -122,8 +137,7 @@ pub(super) struct DurationCounters([AtomicU64; BOUNDS.len() + 1]);
 
 impl DurationCounters {
     pub(super) fn add(&self, took: Duration) {
-        let micros = took.as_micros();
-        let bucket = BOUNDS.iter().position(|bound| micros <= u128::from(*bound)).unwrap_or(BOUNDS.len());
+        let bucket = BOUNDS.iter().position(|bound| took <= *bound).unwrap_or(BOUNDS.len());
         if let Some(counter) = self.0.get(bucket) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
@@ -135,5 +149,31 @@ impl DurationCounters {
                 self.0.get(at).map_or(0, |counter| counter.load(Ordering::Relaxed))
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_counted_at_the_first_bound_that_it_is_not_longer_than() {
+        let mut below = 0.0;
+        for (number, (bound, _)) in Durations::default().buckets().into_iter().enumerate() {
+            let at = |took: Duration| Durations::of([took]).buckets()[number];
+            let least = Duration::from_secs_f64(below) + Duration::from_nanos(1);
+            assert_eq!(at(least), (bound, 1), "a moment longer than {below} s");
+            if bound.is_finite() {
+                assert_eq!(at(Duration::from_secs_f64(bound)), (bound, 1));
+            }
+            below = bound;
+        }
+        assert_eq!(below, f64::INFINITY);
+        let all = Durations::of([Duration::ZERO, Duration::from_secs(3), Duration::MAX]);
+        assert_eq!(all.calls(), 3);
+        assert_eq!(
+            all.buckets().iter().map(|(_, count)| *count).collect::<Vec<_>>(),
+            [1, 0, 0, 0, 0, 0, 1, 1]
+        );
     }
 }

@@ -112,13 +112,30 @@ async fn a_selector_that_cannot_be_is_said(place: Place) -> Result<()> {
     let stage = Stage::before(place).await?;
     let factory = stage.factory(short()).await?;
     let scope = || Scope::namespace(&stage.place.namespace);
-    let error = factory.configure::<ConfigMap>(scope()).labels("a in (").unwrap_err();
-    assert!(error.to_string().contains("a in ("), "{error}");
-    let informer = factory.configure::<ConfigMap>(scope()).fields("spec.colour=blue").informer();
+    // Labels are read here: the place is named, and what is expected there.
+    let error = factory.configure::<ConfigMap>(scope()).labels("a in (").unwrap_err().to_string();
+    for part in ["\"a in (\"", "at byte 6: expected a value, a comma or )", "found the end"] {
+        assert!(error.contains(part), "{part:?} is missing: {error}");
+    }
+    // Fields are the server's: what it says is said, with what it was asked.
     factory.start();
-    let text = stale(&informer, Cause::Rejected).await;
-    assert!(text.contains("spec.colour") && text.contains("metadata.name"), "{text}");
-    assert!(text.contains("change what is asked for"), "{text}");
+    let path = stage.place.path("configmaps");
+    for (selector, asked, says) in [
+        ("spec.colour=blue", "spec.colour%3Dblue", &["spec.colour", "metadata.name"][..]),
+        (
+            "spec.colour",
+            "spec.colour",
+            &["invalid selector: 'spec.colour'", "can't understand 'spec.colour'"],
+        ),
+    ] {
+        let informer = factory.configure::<ConfigMap>(scope()).fields(selector).informer();
+        let text = stale(&informer, Cause::Rejected).await;
+        // As a watch at first, and then as a list.
+        let asked = format!(" {path}?fieldSelector={asked}&");
+        for part in says.iter().copied().chain([&*asked, "change what is asked for"]) {
+            assert!(text.contains(part), "{part:?} is missing: {text}");
+        }
+    }
     factory.shutdown().await;
     Ok(())
 }

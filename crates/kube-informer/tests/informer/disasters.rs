@@ -1,12 +1,13 @@
 //! What happens to clusters: resources that go and come back, servers that end, stores that are put back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_informer::factory::Factory;
+use kube_informer::factory::{Factory, Timings};
 use kube_informer::informer::{Cause, Health, Informer, Scope, State};
 use kube_informer::object::Version;
 use kube_informer::resource::Resource;
@@ -34,22 +35,33 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 
 /// A custom resource of the test's own, in two versions.
 struct Gears {
-    stage: Stage,
+    stage: Arc<Stage>,
     group: String,
+    /// In the singular, as a kind.
+    kind: &'static str,
 }
 
 impl Gears {
     async fn at(place: Place) -> Result<Self> {
         let group = format!("{}.kube-informer.dev", place.namespace);
-        Ok(Self { stage: Stage::before(place).await?, group })
+        Ok(Self { stage: Arc::new(Stage::before(place).await?), group, kind: "Gear" })
+    }
+
+    /// Others of the same group, which have a definition of their own.
+    fn others(&self, kind: &'static str) -> Self {
+        Self { stage: Arc::clone(&self.stage), group: self.group.clone(), kind }
+    }
+
+    fn singular(&self) -> String {
+        self.kind.to_lowercase()
     }
 
     fn resource(&self) -> Resource {
         Resource {
             group: self.group.clone(),
             version: "v1".to_owned(),
-            plural: "gears".to_owned(),
-            kind: "Gear".to_owned(),
+            plural: format!("{}s", self.singular()),
+            kind: self.kind.to_owned(),
             namespaced: true,
         }
     }
@@ -58,8 +70,13 @@ impl Gears {
         format!("{}{rest}", self.resource().path(Some(&self.stage.place.namespace)))
     }
 
+    /// The name of the definition.
+    fn name(&self) -> String {
+        format!("{}s.{}", self.singular(), self.group)
+    }
+
     fn definition(&self) -> String {
-        format!("{DEFINITIONS}/gears.{}", self.group)
+        format!("{DEFINITIONS}/{}", self.name())
     }
 
     /// The versions, of which the first may not be served.
@@ -73,12 +90,14 @@ impl Gears {
     }
 
     async fn define(&self) -> Result<()> {
-        let names = json!({ "kind": "Gear", "listKind": "GearList", "plural": "gears", "singular": "gear" });
+        let (kind, singular) = (self.kind, self.singular());
+        let (list, plural) = (format!("{kind}List"), format!("{singular}s"));
+        let names = json!({ "kind": kind, "listKind": list, "plural": plural, "singular": singular });
         let spec = json!({ "group": self.group, "names": names, "scope": "Namespaced", "versions": Self::versions(true) });
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": { "name": format!("gears.{}", self.group) },
+            "metadata": { "name": self.name() },
             "spec": spec,
         });
         self.stage.place.post(DEFINITIONS, &definition).await?;
@@ -117,7 +136,7 @@ impl Gears {
         for name in names {
             let gear = json!({
                 "apiVersion": format!("{}/v1", self.group),
-                "kind": "Gear",
+                "kind": self.kind,
                 "metadata": { "name": name },
                 "spec": { "teeth": 12 },
             });
@@ -147,7 +166,7 @@ async fn a_version_that_is_not_served_for_a_while_loses_nothing(place: Place) ->
     // Some servers end the watch by themselves.
     gears.stage.proxy.cut_open(Match::watch()).await;
     let text = stale(&informer, Cause::NotServed).await;
-    let kept = format!("its objects are kept: its definition gears.{} is there", gears.group);
+    let kept = format!("its objects are kept: its definition {} is there", gears.name());
     assert!(text.contains(&kept) && text.contains("kubectl api-resources"), "{text}");
     assert_eq!(cached(&informer).len(), 2);
     gears.serve(true).await?;
@@ -165,6 +184,21 @@ async fn a_version_that_is_not_served_for_a_while_loses_nothing(place: Place) ->
 async fn a_deleted_definition_takes_its_objects_along_and_a_new_one_is_followed(place: Place) -> Result<()> {
     let gears = Gears::at(place).await?;
     let (factory, informer, told) = gears.follow().await?;
+    // Whom it does not concern.
+    let wheels = gears.others("Wheel");
+    wheels.define().await?;
+    wheels.make(&["a", "b"]).await?;
+    gears.stage.config_maps(&["a", "b"], "1").await?;
+    let maps = factory.configure::<ConfigMap>(Scope::namespace(&gears.stage.place.namespace));
+    let bystanders = [
+        (factory.configure_resource(wheels.resource(), Scope::All).informer(), ""),
+        (maps.labels("made=here")?.cast().informer(), MADE_HERE),
+    ];
+    let unharmed = bystanders.each_ref().map(|(bystander, _)| Replay::both(bystander));
+    for told in &unharmed {
+        ready(&factory, told).await?;
+    }
+
     gears.undefine().await?;
     gears.stage.proxy.cut_open(Match::watch()).await;
     stale(&informer, Cause::NotServed).await;
@@ -172,6 +206,10 @@ async fn a_deleted_definition_takes_its_objects_along_and_a_new_one_is_followed(
         (cached(&informer).is_empty() && told.iter().all(|told| told.told().deleted == 2)).then_some(())
     })
     .await;
+    for (bystander, _) in &bystanders {
+        live(bystander).await;
+        assert_eq!(cached(bystander).len(), 2);
+    }
     gears.define().await?;
     gears.make(&["a"]).await?;
     live(&informer).await;
@@ -179,7 +217,18 @@ async fn a_deleted_definition_takes_its_objects_along_and_a_new_one_is_followed(
     for told in &told {
         assert_eq!((told.told().added, told.told().deleted), (3, 2));
     }
+    // They have noticed nothing, and go on.
+    wheels.make(&["c"]).await?;
+    gears.stage.config_maps(&["c"], "1").await?;
+    for ((bystander, query), told) in bystanders.iter().zip(&unharmed) {
+        gears.stage.settled(bystander, query, &[&told[0], &told[1]]).await;
+        assert_eq!(live(bystander).await.relists.by_reason().map(|(_, count)| count), [1, 0, 0, 0, 0, 0]);
+        for told in told {
+            assert_eq!((told.told().added, told.told().deleted), (3, 0));
+        }
+    }
     gears.undefine().await?;
+    wheels.undefine().await?;
     factory.shutdown().await;
     Ok(())
 }
@@ -313,12 +362,17 @@ async fn objects_that_the_server_cannot_convert_are_kept_and_the_cause_is_named(
     Ok(())
 }
 
+/// A server that is asked for a version that it does not have says so after three seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Servers of its own, and an informer that reaches them without a proxy.
-async fn alone(own: &OwnCluster, test: &str) -> Result<(Stage, Factory, Informer<ConfigMap>, [Replay; 2])> {
+async fn alone(
+    own: &OwnCluster,
+    test: &str,
+    timings: Timings,
+) -> Result<(Stage, Factory, Informer<ConfigMap>, [Replay; 2])> {
     let stage = Stage::before(Place::real(Cluster::clone(own), test).await?).await?;
     stage.config_maps(&["a", "b"], "1").await?;
-    // A server that is asked for a version that it does not have says so after three seconds.
-    let timings = short().watch(Duration::from_secs(1)).patience(Duration::from_secs(5));
     let factory = stage.place.factory().await?.timings(timings);
     let scope = Scope::namespace(&stage.place.namespace);
     let informer = factory.configure(scope).labels("made=here")?.informer();
@@ -331,7 +385,9 @@ async fn alone(own: &OwnCluster, test: &str) -> Result<(Stage, Factory, Informer
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_restarted_killed_or_paused_are_followed_again() -> Result<()> {
     let own = require!(Cluster::own(Options::new()).await, else Ok(()));
-    let (stage, factory, informer, told) = alone(&own, "followed again").await?;
+    // A server that is paused ends no watch.
+    let timings = short().watch(Duration::from_secs(1)).patience(PATIENCE);
+    let (stage, factory, informer, told) = alone(&own, "followed again", timings).await?;
     let servers = own.control_plane();
     let settled = async || stage.settled(&informer, MADE_HERE, &[&told[0], &told[1]]).await;
 
@@ -369,7 +425,7 @@ async fn servers_that_are_restarted_killed_or_paused_are_followed_again() -> Res
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_is_put_back_is_followed_back() -> Result<()> {
     let own = require!(Cluster::own(Options::new()).await, else Ok(()));
-    let (stage, factory, informer, told) = alone(&own, "put back").await?;
+    let (stage, factory, informer, told) = alone(&own, "put back", short().patience(PATIENCE)).await?;
     let servers = own.control_plane();
     let settled = async || stage.settled(&informer, MADE_HERE, &[&told[0], &told[1]]).await;
     let snapshot = servers.snapshot().await?;
@@ -394,7 +450,8 @@ async fn a_store_that_is_put_back_is_followed_back() -> Result<()> {
     let version: u64 = written["metadata"]["resourceVersion"].as_str().unwrap().parse()?;
     assert!(seen.is_some_and(|seen| version < seen), "{version} of {seen:?}: the versions did not go back");
     settled().await;
-    live(&informer).await;
+    let relists = live(&informer).await.relists;
+    assert!(relists.went_back >= 1, "that it went back was found otherwise: {relists:?}");
     assert_eq!(value("a").as_deref(), Some("again"));
     factory.shutdown().await;
     Ok(())

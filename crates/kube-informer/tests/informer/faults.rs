@@ -30,6 +30,7 @@ on_both! {
     an_error_inside_a_watch_is_followed_by_a_list_and_only_what_is_missing_is_deleted,
     what_comes_twice_or_late_is_told_once,
     a_list_whose_end_does_not_come_is_read_in_another_way,
+    a_server_that_knows_no_streaming_lists_is_asked_for_plain_ones_and_not_again_for_a_stream,
     a_server_that_is_gone_is_waited_for,
 }
 
@@ -303,6 +304,23 @@ async fn a_list_whose_end_does_not_come_is_read_in_another_way(place: Place) -> 
     play.end().await
 }
 
+async fn a_server_that_knows_no_streaming_lists_is_asked_for_plain_ones_and_not_again_for_a_stream(
+    place: Place,
+) -> Result<()> {
+    let play = Play::prepare(place, short()).await?;
+    let proxy = &play.stage.proxy;
+    let refused = proxy.on(Match::watch().send_initial_events(true)).answer(Answer::no_streaming_lists());
+    play.factory.start();
+    ready(&play.factory, &play.told).await?;
+    play.act().await?;
+    proxy.on_open(Match::watch()).error_event(Answer::gone());
+    health(&play.informer, "listed twice", |health| health.relists.expired == 1).await;
+    play.stage.settled(&play.informer, MADE_HERE, &[&play.told[0], &play.told[1]]).await;
+    live(&play.informer).await;
+    assert_eq!(refused.applied(), 1, "it is asked for that once");
+    play.end().await
+}
+
 async fn a_server_that_is_gone_is_waited_for(place: Place) -> Result<()> {
     let play = Play::begin(place, short()).await?;
     play.stage.proxy.go_down().await;
@@ -346,20 +364,5 @@ async fn a_server_that_has_forgotten_the_version_is_listed_anew() -> Result<()> 
     held.release();
     let health = health(&play.informer, "listed", |health| health.relists.expired == 1).await;
     assert_eq!((health.relists.first, health.relists.failure), (1, 0));
-    play.end().await
-}
-
-#[tokio::test]
-async fn a_server_that_knows_no_streaming_lists_is_listed_in_pages() -> Result<()> {
-    let play = Play::prepare(Place::embedded().await?, short()).await?;
-    let proxy = &play.stage.proxy;
-    let refused = proxy.on(Match::watch().send_initial_events(true)).answer(Answer::no_streaming_lists());
-    play.factory.start();
-    ready(&play.factory, &play.told).await?;
-    play.act().await?;
-    proxy.on_open(Match::watch()).error_event(Answer::gone());
-    health(&play.informer, "listed twice", |health| health.relists.expired == 1).await;
-    play.stage.settled(&play.informer, MADE_HERE, &[&play.told[0], &play.told[1]]).await;
-    assert_eq!(refused.applied(), 1, "it is asked for that once");
     play.end().await
 }

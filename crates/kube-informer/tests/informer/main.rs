@@ -22,6 +22,7 @@ mod disasters;
 mod faults;
 mod limited;
 mod odd;
+mod pages;
 mod unordered;
 
 // Much, nothing, and how it is counted.

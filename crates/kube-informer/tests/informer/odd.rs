@@ -7,20 +7,20 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::cache::Index;
-use kube_informer::encoding::Encoding;
+use kube_informer::encoding::{Encoding, ServerVersion};
 use kube_informer::factory::{Factory, Timings};
 use kube_informer::informer::{Cause, Delivery, Health, Informer, Scope, State, Written};
 use kube_informer::object::Version;
 use kube_informer_apiserver::Server;
-use kube_informer_testbed::cluster::Cluster;
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::proxy::{Answer, Events, Match};
-use kube_informer_testbed::require;
 use serde_json::{Value, json};
 
 use crate::harness::{Place, SOON, on_both};
 use crate::replay::{Replay, cached};
 use crate::stage::{MADE_HERE, Stage, health, live, ready, short};
+
+mod protobuf;
 
 on_both! {
     an_event_that_cannot_be_read_is_made_good_with_a_list,
@@ -123,11 +123,15 @@ async fn an_event_that_cannot_be_read_is_made_good_with_a_list(place: Place) -> 
 }
 
 async fn an_object_that_can_never_be_read_harms_no_other(place: Place) -> Result<()> {
-    let play = Play::begin(place).await?;
+    never_read(Play::begin(place).await?, wreck).await
+}
+
+async fn never_read(play: Play, wreck: fn(&[u8]) -> Vec<u8>) -> Result<()> {
     let proxy = &play.stage.proxy;
     let wrecked = Events::all().named("bad");
-    let fault =
-        proxy.on_all(Match::watch()).edit_events(wrecked, |event| event.set_object(wreck(event.object())));
+    let fault = proxy
+        .on_all(Match::watch())
+        .edit_events(wrecked, move |event| event.set_object(wreck(event.object())));
     play.stage.change("bad", "2").await?;
     // Everything is listed once more, and that does not help.
     health(&play.informer, "listed", |health| health.relists.unreadable == 1 && health.unreadable >= 2).await;
@@ -141,6 +145,8 @@ async fn an_object_that_can_never_be_read_harms_no_other(place: Place) -> Result
     let health = live(&play.informer).await;
     assert_eq!(health.relists.unreadable, 1, "it is not listed for ever");
     assert!(health.unreadable >= 5, "each time is counted: {}", health.unreadable);
+    let bad = format!("{}/bad: ", play.stage.place.namespace);
+    play.assert_said(health, "WATCH", &[&bad]);
     // That it is gone can be told all the same.
     play.stage.remove("bad").await?;
     eventually("it is gone", SOON, async || play.value("bad").is_none().then_some(())).await;
@@ -238,28 +244,6 @@ async fn an_odd_bookmark_is_said_and_not_believed(place: Place) -> Result<()> {
         (of("ConfigMap", json!({ "resourceVersion": FAR })), "expected a string"),
     ];
     odd_bookmarks(Play::begin(place).await?, odd).await
-}
-
-/// Only the real server has protobuf.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_odd_bookmark_in_protobuf_is_said_and_not_believed() -> Result<()> {
-    let cluster = require!(Cluster::shared().await, else Ok(()));
-    let place = Place::real(cluster, "odd bookmarks in protobuf").await?;
-    // Fields of bytes, all of them short.
-    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
-    let of = |kind: &str, metadata: &[u8]| {
-        let kind = field(1, &[field(1, b"v1"), field(2, kind.as_bytes())].concat());
-        [b"k8s\0".to_vec(), kind, field(2, &field(1, metadata))].concat()
-    };
-    let far = FAR.to_string();
-    let odd = [
-        (of("Pod", &field(6, far.as_bytes())), "expected v1 ConfigMap, not v1 Pod"),
-        (of("ConfigMap", &[]), "a bookmark without a version"),
-        (of("ConfigMap", &[6 << 3, 7]), "resourceVersion"),
-    ];
-    let play = Play::begin_in(Encoding::Protobuf, place).await?;
-    assert_eq!(live(&play.informer).await.encoding, Some(Encoding::Protobuf));
-    odd_bookmarks(play, odd).await
 }
 
 async fn odd_bookmarks(play: Play, odd: [(Vec<u8>, &str); 3]) -> Result<()> {
@@ -372,7 +356,8 @@ async fn a_handler_that_panics_or_never_returns_harms_nobody(place: Place) -> Re
 async fn a_newer_server_is_asked_for_json(place: Place) -> Result<()> {
     let stage = Stage::before(place).await?;
     stage.config_maps(&["one", "two"], "1").await?;
-    stage.proxy.on(Match::any()).pretend_version(1, 99);
+    let ServerVersion { major, minor } = ServerVersion::SCHEMA;
+    stage.proxy.on(Match::any()).pretend_version(major, minor + 1);
     let factory = stage.factory(short()).await?;
     let scope = Scope::namespace(&stage.place.namespace);
     let informer = factory.configure::<ConfigMap>(scope).labels("made=here")?.informer();

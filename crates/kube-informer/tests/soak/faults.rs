@@ -76,6 +76,18 @@ const ACTS: [Act; 12] = [
     Act::StallRequest,
 ];
 
+/// What no soak on the embedded server goes without: each comes ten times and more in the shortest that must hold.
+pub(crate) const INDISPENSABLE: [&str; 8] = [
+    "cut at once",
+    "cut inside an event",
+    "410 inside a watch",
+    "410 for a watch",
+    "doubled events",
+    "lost events",
+    "lost deletions",
+    "a dead watch",
+];
+
 const LATE_ACTS: [Act; 2] = [Act::RefuseStreaming, Act::StallList];
 
 impl Target {
@@ -172,6 +184,7 @@ impl Director {
             }
             Act::ExpireResumed => {
                 let fault = proxy.on(target.resumed()).once().answer(Answer::gone());
+                proxy.cut_open(target.watches()).await;
                 self.hold("410 for a watch", &fault).await;
             }
             Act::Duplicate => {

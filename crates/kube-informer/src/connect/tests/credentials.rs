@@ -9,12 +9,16 @@ use kube_client::api::PostParams;
 use kube_informer_apiserver::Builder;
 use kube_informer_apiserver::faults::{Answer, Match};
 use kube_informer_testbed::eventually::eventually;
+use kube_informer_testbed::http::Endpoint;
+use kube_informer_testbed::kubeconfig::{Access, Credentials};
+use kube_informer_testbed::require;
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::source::InCluster;
 use super::*;
 use crate::factory::{Factory, Timings};
-use crate::informer::{Cause, Scope, State};
+use crate::informer::{Cause, Informer, Scope, State};
 
 /// A server that takes one token.
 fn taking(token: &str) -> Builder {
@@ -23,14 +27,37 @@ fn taking(token: &str) -> Builder {
 
 /// What a pod of a server's would have, with a token.
 fn mount(server: &Server, token: &str) -> (TempDir, InCluster) {
+    let (host, port) = (server.address().ip().to_string(), server.address().port());
+    mounted(host, port, server.ca_pem().unwrap(), token)
+}
+
+fn mounted(host: String, port: u16, ca: &str, token: &str) -> (TempDir, InCluster) {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("ca.crt"), server.ca_pem().unwrap()).unwrap();
+    fs::write(folder.path().join("ca.crt"), ca).unwrap();
     fs::write(folder.path().join("token"), token).unwrap();
     fs::write(folder.path().join("namespace"), "shop").unwrap();
-    let (host, port) = (server.address().ip().to_string(), server.address().port().to_string());
-    let in_cluster = InCluster { host, port, folder: folder.path().to_owned() };
+    let in_cluster = InCluster { host, port: port.to_string(), folder: folder.path().to_owned() };
     (folder, in_cluster)
 }
+
+/// As it is done for pods: in the place of what was there, at once.
+fn replace(folder: &TempDir, token: &str) {
+    let beside = folder.path().join("token.new");
+    fs::write(&beside, token).unwrap();
+    fs::rename(beside, folder.path().join("token")).unwrap();
+}
+
+/// Waits until the informer says that its credentials are not accepted.
+async fn refused(informer: &Informer<ConfigMap>) {
+    eventually("it is refused, and says so", SOON, async || match informer.health().state {
+        State::Stale { why, .. } if why.cause == Cause::Unauthorized => Some(()),
+        _ => None,
+    })
+    .await;
+}
+
+/// Before anybody would look at the file without having been refused.
+const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn a_token_that_no_header_can_have_is_an_error() {
@@ -77,8 +104,6 @@ async fn a_token_that_was_replaced_is_read_anew_when_the_old_one_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_informer_in_a_pod_goes_on_when_its_token_was_replaced() {
-    // Before anybody would look at the file without having been refused.
-    const SOON: Duration = Duration::from_secs(30);
     let server = taking("old").token("new", "system:serviceaccount:shop:informer", &["system:masters"]);
     let server = server.token("other", "jane", &["system:masters"]).start().await.unwrap();
     // Only what comes from now on can be refused or cut.
@@ -102,24 +127,86 @@ async fn an_informer_in_a_pod_goes_on_when_its_token_was_replaced() {
     assert!(informer.get("default", "before").is_some());
 
     let old = Match::any().when(|request| request.authorization.as_deref() == Some("Bearer old"));
-    let refused = faults.on(old).answer(Answer::unauthorized());
+    let unauthorized = faults.on(old).answer(Answer::unauthorized());
     assert_eq!(faults.cut_open(&Match::watch()).len(), 1);
-    eventually("it is refused, and says so", SOON, async || match informer.health().state {
-        State::Stale { why, .. } if why.cause == Cause::Unauthorized => Some(()),
-        _ => None,
-    })
-    .await;
-    assert!(refused.applied() >= 1);
+    refused(&informer).await;
+    assert!(unauthorized.applied() >= 1);
     make("after").await;
-    // As it is done for pods: in the place of what was there, at once.
-    let beside = folder.path().join("token.new");
-    fs::write(&beside, "new").unwrap();
-    fs::rename(beside, folder.path().join("token")).unwrap();
+    replace(&folder, "new");
     eventually("it goes on", SOON, async || {
         (informer.health().state == State::Live && informer.get("default", "after").is_some()).then_some(())
     })
     .await;
     assert!(informer.get("default", "before").is_some());
+    factory.shutdown().await;
+}
+
+/// There, a token is an account's: when that is gone, so is the token, whoever has the account's name then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_informer_in_a_pod_of_the_real_server_goes_on_when_its_token_was_replaced() {
+    let cluster = require!(Cluster::shared().await);
+    let namespace = cluster.namespace("token of a pod").await.unwrap();
+    let (name, endpoint, admin) = (namespace.name(), cluster.endpoint(), cluster.admin());
+    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{name}");
+    let core = format!("/api/v1/namespaces/{name}");
+    let make = async |path: String, object: serde_json::Value| {
+        endpoint.post(&path, &object).await.unwrap().success().unwrap();
+    };
+    let rule = json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] });
+    make(format!("{rbac}/roles"), json!({ "metadata": { "name": "watcher" }, "rules": [rule] })).await;
+    let binding = json!({
+        "metadata": { "name": "watcher" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "watcher" },
+        "subjects": [{ "kind": "ServiceAccount", "namespace": name, "name": "informer" }],
+    });
+    make(format!("{rbac}/rolebindings"), binding).await;
+    let map = async |map: &str| {
+        make(format!("{core}/configmaps"), json!({ "metadata": { "name": map } })).await;
+    };
+    map("before").await;
+    // It is made where there is none.
+    let token = async || {
+        let kubeconfig = cluster.kubeconfig_for_service_account(name, "informer").await.unwrap();
+        match Access::read(&kubeconfig).await.unwrap().credentials {
+            Credentials::Token(token) => token,
+            other => panic!("{other:?} is no token"),
+        }
+    };
+
+    let address: http::Uri = admin.url.parse().unwrap();
+    let (host, port) = (address.host().unwrap().to_owned(), address.port_u16().unwrap_or(443));
+    let old = token().await;
+    let (folder, in_cluster) = mounted(host, port, admin.ca_pem.as_deref().unwrap(), &old);
+    // Nobody on the way could cut a watch, so none is long.
+    let short = Timings::default().waits(Duration::from_millis(20), Duration::from_millis(200));
+    let short = short.watch(Duration::from_secs(2)).overdue(SOON);
+    let factory = Factory::from_source(Source::mounted(in_cluster)).await.unwrap().timings(short);
+    let informer = factory.informer::<ConfigMap>(Scope::namespace(name));
+    factory.start();
+    factory.synced(SOON).await.unwrap();
+    let live = async |map: &str| {
+        eventually("it works", SOON, async || {
+            (informer.health().state == State::Live && informer.get(name, map).is_some()).then_some(())
+        })
+        .await;
+        informer.health().relists
+    };
+    let relists = live("before").await;
+
+    endpoint.delete(&format!("{core}/serviceaccounts/informer")).await.unwrap().success().unwrap();
+    let new = token().await;
+    // The server remembers for some seconds whom it has let in.
+    let as_before = Endpoint::new(admin.clone().with_token(&old)).unwrap();
+    eventually("the token is refused", SOON, async || {
+        as_before.get("/version").await.ok().filter(|answer| answer.status == 401)
+    })
+    .await;
+    refused(&informer).await;
+    map("after").await;
+    assert!(informer.get(name, "before").is_some(), "what is known stays");
+    replace(&folder, &new);
+    assert_eq!(live("after").await, relists, "the watch was resumed, and nothing listed");
+    assert!(informer.get(name, "before").is_some());
     factory.shutdown().await;
 }
 

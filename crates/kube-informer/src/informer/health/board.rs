@@ -130,7 +130,7 @@ impl Board {
                 let Some(scope) = notes.scopes.get_mut(scope) else { return };
                 scope.is_watching = true;
                 scope.not_served = None;
-                scope.settle();
+                scope.settle(None);
             }
             // Another way is taken at once.
             Report::Failing { remedy: Remedy::PlainList | Remedy::Newest, again: Duration::ZERO, .. } => {
@@ -200,7 +200,9 @@ impl Board {
         let mut notes = self.lock();
         let Some(scope) = notes.scopes.get_mut(scope) else { return };
         scope.replaced += 1;
-        scope.settle();
+        // Whoever puts lists into the cache does so for all scopes, and what is said there names none.
+        let namespace = scope.namespace.clone();
+        scope.settle(namespace.as_deref());
         drop(notes);
         self.changed();
     }
@@ -253,7 +255,8 @@ impl Scope {
         Why { cause, request: self.request.clone(), message, again: Duration::ZERO }
     }
 
-    fn settle(&mut self) {
+    /// It is current, if it is. What is said of that names a namespace where nothing around it does.
+    fn settle(&mut self, namespace: Option<&str>) {
         let is_current = self.replaced > 0 && self.replaced >= self.listed;
         if !is_current || !self.is_watching || self.is_over() {
             return;
@@ -261,7 +264,7 @@ impl Scope {
         if let State::Stale { since, why } = &self.state
             && why.cause != Cause::Relisting
         {
-            tracing::info!(%since, "watching works again");
+            tracing::info!(namespace, %since, "watching works again");
         }
         self.state = State::Live;
     }

@@ -94,7 +94,7 @@ impl Hand {
     }
 
     /// Where a scheduler runs the test, it is not about the views of an object.
-    fn read(&mut self, text: &str) -> Object {
+    pub(crate) fn read(&mut self, text: &str) -> Object {
         unscheduled(|| self.intake.object(text.as_bytes()).unwrap())
     }
 

@@ -170,3 +170,48 @@ async fn promise_15_of_several_namespaces_the_worst_counts_and_what_is_missing_i
     assert_eq!(error.missing[0].namespace.as_deref(), Some("e"));
     assert!(error.to_string().contains("namespaces/e/pods"), "{error}");
 }
+
+#[tokio::test]
+async fn promise_15_each_relist_is_counted_under_its_reason() {
+    let hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let reasons = [
+        (Reason::First, "first"),
+        (Reason::Expired, "expired"),
+        (Reason::Failure, "failure"),
+        (Reason::WentBack, "went_back"),
+        (Reason::Unreadable, "unreadable"),
+        (Reason::Encoding, "encoding"),
+    ];
+    let mut expected = reasons.map(|(_, name)| (name, 0));
+    assert_eq!(informer.health().relists.by_reason(), expected);
+    for (number, (reason, _)) in (0..).zip(reasons) {
+        // Each more often than the one before.
+        for _ in 0..=number {
+            informer.core().board().report(0, &Report::Listing(reason));
+        }
+        expected[number].1 = number as u64 + 1;
+        assert_eq!(informer.health().relists.by_reason(), expected, "{reason:?}");
+    }
+    let relists = Relists { first: 1, expired: 2, failure: 3, went_back: 4, unreadable: 5, encoding: 6 };
+    assert_eq!(informer.health().relists, relists);
+}
+
+#[tokio::test]
+async fn promise_15_that_json_is_asked_for_instead_is_said_before_the_list_and_counted_with_it() {
+    let mut hand = Hand::new(Scope::All);
+    let informer = hand.informer();
+    let report = |report| informer.core().board().report(0, &report);
+    report(Report::Listing(Reason::First));
+    hand.list(&[("a", 1)], 3);
+    report(Report::Watching { encoding: Encoding::Protobuf });
+    let now = || (informer.health().encoding, informer.health().relists.encoding);
+    assert_eq!(now(), (Some(Encoding::Protobuf), 0));
+    // As the reflector says it.
+    report(Report::TurnedToJson { error: "unknown field 99 of Pod".to_owned() });
+    assert_eq!(now(), (Some(Encoding::Json), 0));
+    report(Report::Listing(Reason::Encoding));
+    assert_eq!(now(), (Some(Encoding::Json), 1));
+    let State::Stale { why, .. } = informer.health().state else { panic!("{:?}", informer.health()) };
+    assert_eq!(why.cause, Cause::Relisting);
+}

@@ -71,7 +71,12 @@ impl Piece {
 
     /// An event in protobuf.
     pub(super) fn protobuf(kind: &str, metadata: &[(u32, &[u8])]) -> Self {
-        let pod = message(&[(1, &message(metadata))]);
+        Self::protobuf_and(kind, metadata, &[])
+    }
+
+    /// The same of a pod with more behind its metadata.
+    pub(super) fn protobuf_and(kind: &str, metadata: &[(u32, &[u8])], more: &[u8]) -> Self {
+        let pod = [message(&[(1, &message(metadata))]).as_slice(), more].concat();
         let kinds = message(&[(1, b"v1"), (2, b"Pod")]);
         let object = [MAGIC, &message(&[(1, &kinds), (2, &pod)])].concat();
         let event = message(&[(1, kind.as_bytes()), (2, &message(&[(1, &object)]))]);

@@ -1,4 +1,4 @@
-//! Protobuf that holds what the table does not know.
+//! Protobuf that holds what the table does not know, and what would be wrong in any encoding.
 
 use super::script::{Seen, message};
 use super::*;
@@ -121,4 +121,35 @@ async fn a_plain_list_with_an_unknown_field_is_read_again_in_json() {
     assert_eq!(asked(&seen), [PROTOBUF, PROTOBUF, JSON, JSON]);
     assert_eq!(seen.requests[1..3], ["limit=500 resourceVersion=0"; 2]);
     assert_eq!(seen.pauses[2], Duration::ZERO);
+}
+
+/// The spec is a number, whatever the table knows.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_in_protobuf_is_kept_reported_and_listed_once_and_not_in_json() {
+    let broken = |kind: &str| Piece::protobuf_and(kind, &known("a", "7"), &[2 << 3, 7]);
+    let events = vec![
+        Piece::protobuf("ADDED", &known("a", "1")),
+        script::saying_protobuf("5", "true"),
+        broken("MODIFIED"),
+        // Nobody reads any more.
+        Piece::protobuf("DELETED", &known("a", "8")),
+    ];
+    let listed = vec![
+        broken("ADDED"),
+        script::saying_protobuf("8", "true"),
+        // It is known by now that another list does not help.
+        broken("MODIFIED"),
+        Piece::protobuf("MODIFIED", &known("b", "9")),
+        Piece::Hang,
+    ];
+    let seen = Play::new([Answer::Protobuf(events), Answer::Protobuf(listed)]).protobuf().run().await;
+    assert_eq!(seen.deltas, ["replace 5: a@1", "replace 8: (kept d/a)", "put b@9"]);
+    assert!(seen.pauses[1] >= Duration::from_millis(400));
+    assert_eq!(seen.unreadable, ["d/a", "d/a", "d/a"]);
+    assert_eq!(seen.accepts, [PROTOBUF.accept(); 2]);
+    let said = seen.reports.iter().find_map(|report| match report {
+        Report::Unreadable { error, .. } => Some(error.as_str()),
+        _ => None,
+    });
+    assert!(said.is_some_and(|said| said.starts_with("d/a: ") && said.contains("expected")), "{said:?}");
 }
