@@ -204,6 +204,28 @@ fn ctrl_c_ends_the_controller_with_130() {
     assert_eq!(controller.code(), Some(130));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_the_controller_at_once() {
+    let server = Server::builder().start().await.unwrap();
+    let kubeconfig = File::kubeconfig(&Access::anonymous(server.url()));
+    let args = ["controller", "deployments", "--kubeconfig", kubeconfig.path(), "-v"];
+    let (mut controller, url) = tokio::task::block_in_place(|| {
+        let mut controller = Running::start(&args);
+        let url = word(&controller.line("ws://127.0.0.1:"), "ws://").to_owned();
+        controller.line("what changes follows");
+        (controller, url)
+    });
+    // Somebody who never answers a goodbye, and is waited for.
+    let (silent, _) = connect_async(&url).await.unwrap();
+    controller.signal("-TERM");
+    tokio::task::block_in_place(|| {
+        controller.note("the controller has ended");
+        controller.signal("-TERM");
+        assert_eq!(controller.code(), Some(130), "it did not end in order");
+    });
+    drop(silent);
+}
+
 #[test]
 fn the_controller_ends_at_sigterm_though_the_cluster_is_away_and_its_output_is_stuck() {
     let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
