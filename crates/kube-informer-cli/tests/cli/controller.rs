@@ -10,7 +10,7 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::bad_input::one_line;
-use crate::client::{File, closed, op, taken_address, word};
+use crate::client::{File, NO_CONTEXT, closed, op, taken_address, word};
 use crate::harness::Place;
 use crate::running::{Running, kube_informer, run, text};
 
@@ -157,7 +157,7 @@ fn the_controller_says_in_one_line_why_it_does_not_start() {
     let address = taken.local_addr().unwrap().to_string();
     for (args, code, expected) in [
         (&["--kubeconfig", "/nowhere/at/all"][..], 1, "/nowhere/at/all"),
-        (&["--kubeconfig", path, "--context", "none"], 1, "none"),
+        (&["--kubeconfig", path, "--context", "none"], 1, NO_CONTEXT),
         (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
         // Before anybody else is asked for anything.
         (&["--kubeconfig", "/nowhere/at/all", "--listen", ":0"], 2, "give --token-file FILE"),

@@ -251,7 +251,11 @@ fn what_keeps_it_from_starting_is_one_line() {
         ["--wake-bind-address=127.0.0.1:0", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
     for (number, (args, variable, parts)) in [
         (&["--kubeconfig", "/nowhere/at/all"][..], None, &["/nowhere/at/all"][..]),
-        (&["--kubeconfig", kubeconfig, "--context", "none"], None, &["none"]),
+        (
+            &["--kubeconfig", kubeconfig, "--context", "none"],
+            None,
+            &["none", "give --kubeconfig FILE, and --context NAME"],
+        ),
         (
             &["--kubeconfig", kubeconfig, "--metrics-bind-address", &taken],
             None,
