@@ -8,6 +8,7 @@
 //! | `ignore` | an ignored test says why |
 //! | `sleep` | tests wait for conditions; `// tidy: allow-sleep WHY` on the line or above it excepts one |
 //! | `links` | a Markdown link to a file of the repository finds it |
+//! | `examples` | the lists of examples have all there are, and no others |
 //! | `commands` | every shell block of a document says whether the tests run it, every Rust block is a doc test ([`crate::docs`]) |
 //! | `packages` | who may depend on whom, what nobody may; every package takes the workspace's lints |
 //! | `workqueue` | the work queue imports no sibling module but the locks of `sync` |
@@ -25,6 +26,7 @@ use std::path::Path;
 use anyhow::bail;
 
 mod code;
+mod examples;
 mod lex;
 mod links;
 mod machine;
@@ -92,6 +94,7 @@ fn check(tree: &Tree, packages: &[packages::Package]) -> Vec<Finding> {
     findings.extend(machine::check(tree));
     findings.extend(code::check(tree));
     findings.extend(links::check(tree));
+    findings.extend(examples::check(tree));
     findings.extend(commands(tree));
     findings.extend(ci(tree));
     findings.extend(promises(tree));

@@ -14,6 +14,7 @@ use kube_informer_apiserver::{Builder, Server, ServerError, Simulation};
 use crate::door::{ELSEWHERE, address};
 use crate::interrupt::{Ended, Interrupt};
 use crate::naming;
+use crate::output::unwritable;
 
 /// Run the embedded API server.
 #[derive(Debug, clap::Args)]
@@ -130,7 +131,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     if let Err(error) = std::io::stdout().write_all(intro.as_bytes()) {
         // `apiserver | head -1`: the server is wanted, its words are not.
         if error.kind() != std::io::ErrorKind::BrokenPipe {
-            return Err(error).context("cannot write to stdout");
+            return Err(unwritable(&error));
         }
     }
     interrupt.wait().await;

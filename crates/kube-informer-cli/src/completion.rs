@@ -8,11 +8,11 @@ mod words;
 
 use std::io::Write as _;
 
-use anyhow::Context as _;
 use clap::Command;
 
 use crate::interrupt::Ended;
 use crate::naming::Called;
+use crate::output::unwritable;
 
 /// How shells get to know it.
 pub(crate) const EXAMPLES: &str = "\
@@ -104,9 +104,7 @@ pub(crate) fn complete(commands: &Command, words: &[String]) -> anyhow::Result<E
 pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<Ended> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to stdout")
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
         _ => Ok(Ended::Done),
     }
 }

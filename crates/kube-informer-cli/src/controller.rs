@@ -151,7 +151,7 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
                 prints = false;
                 // Those who are connected are told all the same.
                 if let Err(error) = closed {
-                    tracing::error!("{error:#}: changes are not printed any more");
+                    tracing::error!("changes are not printed any more: {error:#}");
                 }
             }
             wish = interrupt.wish() => match stop.take() {
@@ -173,7 +173,7 @@ async fn deployments(args: Deployments) -> anyhow::Result<Ended> {
     tokio::select! {
         printed = end => {
             if let Err(error) = printed {
-                tracing::error!("{error:#}: changes were not printed");
+                tracing::error!("changes were not printed: {error:#}");
             }
             ended
         }

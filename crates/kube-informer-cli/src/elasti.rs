@@ -7,13 +7,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use kube_informer::connect::Source;
 use kube_informer_elasti::run::Running;
 use kube_informer_elasti::settings::{self, Address, Election, Flags, Settings};
 use tokio::sync::oneshot;
 
 use crate::interrupt::{Ended, Interrupt};
+use crate::output::unwritable;
 use crate::time::duration;
 
 /// Run the ElastiService operator.
@@ -169,9 +169,7 @@ fn intro(running: &Running) -> String {
 fn say(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         // The operator is wanted, its words are not.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to stdout")
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
         _ => Ok(()),
     }
 }

@@ -90,7 +90,11 @@ async fn read(args: &Args, lines: Lines) -> anyhow::Result<()> {
         readings.iter().map(|reading| (reading, reading.objects(&mut missing))).collect();
     print(args, &cluster, &found, &missing, lines).await?;
     if !missing.is_empty() {
-        bail!("{}", missing.join("; "));
+        let elsewhere = match readings.iter().any(|reading| reading.resource().namespaced) {
+            true => "give another -n, or ",
+            false => "",
+        };
+        bail!("{}: {elsewhere}leave out names to see what there is", missing.join("; "));
     }
     Ok(())
 }
@@ -147,8 +151,10 @@ async fn print(
                     show::list(documents)
                 }
             };
-            page.add(&template.render(&document).map_err(|error| anyhow::anyhow!("-o jsonpath: {error}"))?)
-                .await?;
+            let text = template.render(&document);
+            let text =
+                text.map_err(|error| anyhow::anyhow!("-o jsonpath: {error}; -o json shows what there is"))?;
+            page.add(&text).await?;
         }
         format => {
             let mut list = List::new(matches!(format, Format::Yaml));

@@ -36,9 +36,12 @@ pub(crate) fn run(args: &Args, commands: Command) -> anyhow::Result<Ended> {
         return print(&page);
     };
     let at = dir.display();
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {at}"))?;
+    let todo = "give --dir a folder that is yours";
+    std::fs::create_dir_all(dir)
+        .map_err(|error| anyhow::anyhow!("cannot make the folder {at}: {error}; {todo}"))?;
     let mut written = Vec::new();
-    write(&commands, dir, &mut written).with_context(|| format!("cannot write manual pages to {at}"))?;
+    write(&commands, dir, &mut written)
+        .map_err(|error| anyhow::anyhow!("cannot write manual pages to {at}: {error}; {todo}"))?;
     let lines: String = written.iter().map(|file| format!("{}\n", file.display())).collect();
     print(lines.as_bytes())
 }

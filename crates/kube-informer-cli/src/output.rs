@@ -217,10 +217,15 @@ fn verdict(
     match done {
         Ok(Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Ended::Done),
         Ok(Err(error)) if is_screen && error.raw_os_error() == Some(CLOSED) => Ok(Ended::Interrupted),
-        Ok(Err(error)) => Err(error).context("cannot write to stdout"),
+        Ok(Err(error)) => Err(unwritable(&error)),
         Ok(Ok(())) => Ok(Ended::Done),
         Err(_) => Err(anyhow::anyhow!("nothing is printed any more: the thread for it has ended")),
     }
+}
+
+/// What is said where stdout cannot be written to.
+pub(crate) fn unwritable(error: &std::io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot write to stdout: {error}; make room there, or redirect it elsewhere")
 }
 
 /// Writes to stderr, past all others: for the last words of a command. A stderr that nobody reads lets it wait for ever;

@@ -63,7 +63,10 @@ pub enum RunError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// There is no connection to be had.
-    #[error("cannot connect to a cluster: {0}; give --kubeconfig FILE, or run it in a cluster")]
+    #[error(
+        "cannot connect to a cluster: {0}; give --kubeconfig FILE, and --context NAME where it has several, or run it in a \
+         cluster"
+    )]
     Connect(#[source] ConnectError),
     /// The times of the election make no sense.
     #[error(

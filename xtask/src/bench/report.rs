@@ -230,6 +230,34 @@ mod tests {
     }
 
     #[test]
+    fn the_file_has_every_figure_as_soon_as_its_benchmark_is_over() {
+        let file = std::env::temp_dir().join(format!("xtask-report-{}.json", std::process::id()));
+        let read = || -> Value { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
+        let report = |bench: &'static str, failed| {
+            let mut figures = Figures::of(bench);
+            figures.add("ours", "drops", "1", 7.0);
+            let (tables, medians, plots) = (String::new(), String::new(), Vec::new());
+            Report { section: None, tables, medians, plots, figures: figures.into_all(), failed }
+        };
+        let figure = |bench: &str| json!({ "bench": bench, "of": "ours", "what": "drops", "unit": "1", "median": 7.0, "rounds": [7.0] });
+        let mut reports = Reports::begin(&Output { no_results: true, json: Some(file.clone()) });
+        reports.add(report("rain", Failed::default())).unwrap();
+        assert_eq!(read()["figures"], json!([figure("rain")]));
+        // What was measured of one that has failed is there, too.
+        let mut failed = Failed::default();
+        failed.caught("theirs, round 1", Err::<(), _>(anyhow::anyhow!("it hails")));
+        reports.add(report("snow", failed)).unwrap_err();
+        std::fs::write(&file, "").unwrap();
+        reports.end().unwrap();
+        assert_eq!(read()["figures"], json!([figure("rain"), figure("snow")]));
+        assert!(read()["run"]["seconds"].is_number(), "{}", read());
+        std::fs::remove_file(&file).unwrap();
+        let nowhere = Output { no_results: true, json: Some("/nowhere/at/all".into()) };
+        let why = Reports::begin(&nowhere).add(report("rain", Failed::default())).unwrap_err();
+        assert!(why.to_string().contains("/nowhere/at/all"), "{why}");
+    }
+
+    #[test]
     fn the_document_says_what_failed() {
         let mut failed = Failed::default();
         assert_eq!(failed.text(), "");

@@ -46,7 +46,7 @@ fn prose(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-fn targets(line: &str) -> Vec<&str> {
+pub(super) fn targets(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in line.match_indices("](") {
         let rest = &line[at + 2..];

@@ -94,7 +94,9 @@ impl Until {
         let seen = self.seen.as_deref().unwrap_or("no object was there");
         match time.is_zero() {
             true => bail!("--until {condition} is not met; seen: {seen}"),
-            false => bail!("--until {condition} was not met within {time:?}; last seen: {seen}"),
+            false => bail!(
+                "--until {condition} was not met within {time:?}; last seen: {seen}; give it longer with --timeout"
+            ),
         }
     }
 }
@@ -195,7 +197,8 @@ mod tests {
         assert_eq!(said(&until, 0), "--until condition=Ready is not met; seen: no object was there");
         until.told(&added("x", "False")).unwrap();
         assert_eq!(said(&until, 0), "--until condition=Ready is not met; seen: Pod a/x Ready is False");
-        let late = "--until condition=Ready was not met within 30s; last seen: Pod a/x Ready is False";
+        let late = "--until condition=Ready was not met within 30s; last seen: Pod a/x Ready is False; give it longer \
+                    with --timeout";
         assert_eq!(said(&until, 30), late);
     }
 

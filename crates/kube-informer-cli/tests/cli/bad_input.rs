@@ -107,7 +107,7 @@ fn without_a_kubeconfig_it_says_where_it_looked() {
     std::fs::write(&file, "clusters: [\n").unwrap();
     let output = finish(command(&["get", "pods", "--kubeconfig", file.to_str().unwrap()]));
     assert_eq!(output.status.code(), Some(1));
-    one_line(&output.stderr, &["kubeconfig"]);
+    one_line(&output.stderr, &["the kubeconfig cannot be used: ", "give another --kubeconfig FILE"]);
     Access::anonymous("http://127.0.0.1:1").write(&file).unwrap();
     let args = ["get", "pods", "--kubeconfig", file.to_str().unwrap(), "--context", "none"];
     let output = finish(command(&args));
@@ -180,14 +180,23 @@ async fn odd_names_are_told_with_the_right_code() -> Result<()> {
         (&["get", "cm", "one", "-l", "a=b"], 2, &["by name or by selector"]),
         (&["wait", "cm", "--for", "create"], 2, &["say which objects", "--all"]),
         (&["wait", "cm", "one", "-A", "--for", "create"], 2, &["all namespaces"]),
-        (&["get", "cm", "none"], 1, &["configmaps \"none\" not found in test"]),
+        (
+            &["get", "cm", "none"],
+            1,
+            &["configmaps \"none\" not found in test: give another -n, or leave out"],
+        ),
+        (&["get", "ns", "none"], 1, &["namespaces \"none\" not found: leave out names to see what there is"]),
         (&["get", "cm/none", "-o", "yaml"], 1, &["configmaps \"none\" not found in test"]),
         (&["get", "cm,podz"], 1, &["no resource \"podz\"", "did you mean pods?"]),
         (&["watch", "podz"], 1, &["no resource \"podz\"", "did you mean pods?"]),
         (&["wait", "podz/a", "--for", "create"], 1, &["no resource \"podz\"", "did you mean pods?"]),
         (&["get", "cm.v9"], 1, &["no resource \"cm.v9\""]),
         (&["get", "tokenreviews"], 1, &["cannot be listed and watched", "ask `kubectl get`"]),
-        (&["get", "cm", "-o", "jsonpath={.items[9].a}"], 1, &["out of bounds"]),
+        (
+            &["get", "cm", "-o", "jsonpath={.items[9].a}"],
+            1,
+            &["out of bounds", "-o json shows what there is"],
+        ),
     ] {
         let output = output(place.command_of(args)).await;
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
@@ -257,7 +266,7 @@ async fn a_list_that_does_not_come_is_told_after_the_time_that_one_gives_it() ->
     let _stalled = place.server().unwrap().faults().on(Match::any().path_contains("/pods")).stall();
     let output = place.run("get pods --request-timeout 1s").await;
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    one_line(&output.stderr, &["pods"]);
+    one_line(&output.stderr, &["pods cannot be read: ", "nothing for 1s", "give a longer --request-timeout"]);
     Ok(())
 }
 
@@ -341,7 +350,7 @@ async fn a_full_disk_is_told_and_a_closed_stdout_is_not() -> Result<()> {
     command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full")?);
     let full = output(command).await;
     assert_eq!(full.status.code(), Some(1));
-    one_line(&full.stderr, &["cannot write to stdout", "No space left"]);
+    one_line(&full.stderr, &["cannot write to stdout", "No space left", "redirect it elsewhere"]);
     // Nobody reads, and nobody is told.
     for stdout in ["| true", ">&-"] {
         let mut shell = Command::new("bash");

@@ -47,6 +47,9 @@ pub(crate) fn word<'a>(line: &'a str, begin: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("{begin} is not in {line:?}"))
 }
 
+/// What is said about the context `none`, where there is no such one.
+pub(crate) const NO_CONTEXT: &str = ": none; `kubectl config get-contexts` lists the contexts there are\n";
+
 /// What is said where an address is taken, and what to do.
 pub(crate) fn taken_address(address: &str) -> String {
     let why = std::io::Error::from(rustix::io::Errno::ADDRINUSE);

@@ -10,7 +10,7 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::bad_input::one_line;
-use crate::client::{File, closed, op, taken_address, word};
+use crate::client::{File, NO_CONTEXT, closed, op, taken_address, word};
 use crate::harness::Place;
 use crate::running::{Running, kube_informer, run, text};
 
@@ -157,7 +157,7 @@ fn the_controller_says_in_one_line_why_it_does_not_start() {
     let address = taken.local_addr().unwrap().to_string();
     for (args, code, expected) in [
         (&["--kubeconfig", "/nowhere/at/all"][..], 1, "/nowhere/at/all"),
-        (&["--kubeconfig", path, "--context", "none"], 1, "none"),
+        (&["--kubeconfig", path, "--context", "none"], 1, NO_CONTEXT),
         (&["--kubeconfig", path, "--listen", "0.0.0.0:0"], 2, "give --token-file FILE"),
         // Before anybody else is asked for anything.
         (&["--kubeconfig", "/nowhere/at/all", "--listen", ":0"], 2, "give --token-file FILE"),
@@ -202,6 +202,28 @@ fn ctrl_c_ends_the_controller_with_130() {
     controller.line("Ctrl-C ends it");
     controller.signal("-INT");
     assert_eq!(controller.code(), Some(130));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_the_controller_at_once() {
+    let server = Server::builder().start().await.unwrap();
+    let kubeconfig = File::kubeconfig(&Access::anonymous(server.url()));
+    let args = ["controller", "deployments", "--kubeconfig", kubeconfig.path(), "-v"];
+    let (mut controller, url) = tokio::task::block_in_place(|| {
+        let mut controller = Running::start(&args);
+        let url = word(&controller.line("ws://127.0.0.1:"), "ws://").to_owned();
+        controller.line("what changes follows");
+        (controller, url)
+    });
+    // Somebody who never answers a goodbye, and is waited for.
+    let (silent, _) = connect_async(&url).await.unwrap();
+    controller.signal("-TERM");
+    tokio::task::block_in_place(|| {
+        controller.note("the controller has ended");
+        controller.signal("-TERM");
+        assert_eq!(controller.code(), Some(130), "it did not end in order");
+    });
+    drop(silent);
 }
 
 #[test]

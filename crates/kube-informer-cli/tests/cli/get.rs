@@ -422,7 +422,8 @@ async fn what_is_not_there_is_an_error_after_what_is(place: Place) -> Result<()>
     let output = place.run("get cm gone there").await;
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("there"), "{}", text(&output.stdout));
-    let expected = format!("error: configmaps \"gone\" not found in {}\n", place.namespace);
+    let todo = "give another -n, or leave out names to see what there is";
+    let expected = format!("error: configmaps \"gone\" not found in {}: {todo}\n", place.namespace);
     assert_eq!(text(&output.stderr), expected);
     let output = place.run("get deploy gone -o json").await;
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()));

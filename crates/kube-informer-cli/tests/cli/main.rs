@@ -17,7 +17,8 @@ mod controller;
 // `elasti`: its words. What it does is in tests of its own.
 mod elasti;
 
-// `serve`: readiness, the end, and what is applied to a cluster.
+// `serve`: readiness, the end, and what is applied to a cluster; overlays of that, and of the operator's.
+mod overlays;
 mod serve;
 mod serve_manifests;
 

@@ -1,5 +1,6 @@
 //! `man`: a page for each command.
 
+use crate::bad_input::one_line;
 use crate::running::{run, text};
 
 #[test]
@@ -76,9 +77,11 @@ fn there_is_a_page_for_every_command_that_man_can_read() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_named() {
+fn a_folder_that_cannot_be_made_is_named_with_what_to_do() {
     let output = run(&["man", "--dir", "/proc/nowhere"]);
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    assert!(said.contains("/proc/nowhere") && said.lines().count() == 1, "{said}");
+    one_line(
+        &output.stderr,
+        &["cannot make the folder /proc/nowhere: ", "give --dir a folder that is yours"],
+    );
 }

@@ -10,7 +10,7 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::bad_input::one_line;
-use crate::client::{File, closed, message, op, taken_address, word};
+use crate::client::{File, NO_CONTEXT, closed, message, op, taken_address, word};
 use crate::harness::{Place, SOON, on_both};
 use crate::running::{Running, run, text};
 
@@ -301,7 +301,7 @@ async fn it_says_in_one_line_why_it_does_not_start() -> Result<()> {
     let address = taken.local_addr()?.to_string();
     for (args, code, expected) in [
         (&["pods", "--kubeconfig", "/nowhere/at/all"][..], 1, "/nowhere/at/all"),
-        (&["pods", "--kubeconfig", &there, "--context", "none"], 1, "none"),
+        (&["pods", "--kubeconfig", &there, "--context", "none"], 1, NO_CONTEXT),
         (&["pods", "--kubeconfig", away.path()], 1, "127.0.0.1:1"),
         (&["deploymets", "--kubeconfig", &there], 1, "did you mean deployments"),
         (&["pods", "--kubeconfig", &there, "--listen", &address], 1, &taken_address(&address)),

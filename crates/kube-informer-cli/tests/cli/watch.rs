@@ -199,7 +199,9 @@ async fn it_ends_when_an_object_meets_what_was_waited_for(place: Place) -> Resul
     let late = place.run("watch cm/one --until jsonpath={.data.phase}=Done --timeout 1s").await;
     assert_eq!(late.status.code(), Some(1));
     let said = text(&late.stderr);
-    assert!(said.contains("was not met within 1s") && said.contains("Running"), "{said}");
+    for part in ["was not met within 1s", "Running", "give it longer with --timeout"] {
+        assert!(said.contains(part), "{said} lacks {part}");
+    }
     // Leaving the selection is none.
     let mut watch = place.start("watch cm -l stage=last -o name --until delete");
     let labelled = |value: Value| json!({ "metadata": { "labels": { "stage": value } } });

@@ -204,6 +204,28 @@ async fn it_ends_in_order_though_the_server_falls_silent_in_the_middle_of_everyt
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_it_at_once() {
+    let world = World::embedded("a_second_signal").await;
+    world.service("web", 1).await;
+    let proxy = Config::new(&world.admin()).add_credentials().start().await.unwrap();
+    let mut operator = Operator::as_somebody(&world, &Access::anonymous(proxy.url()), &[]).await;
+    world.serves("web").await;
+    operator.ready().await;
+    // Of a switch, the first write hangs: its end is waited for.
+    let hangs = proxy.on(Match::write().when(|request| !request.path.contains("/events"))).stall();
+    world.scale("web", 0).await;
+    hangs.wait_applied(1).await;
+    operator.signal("-TERM");
+    eventually("it has begun to end", SOON, async || {
+        operator.process.logged().contains("run: ending").then_some(())
+    })
+    .await;
+    operator.signal("-TERM");
+    let (status, said) = operator.ended().await;
+    assert_eq!(status.code(), Some(130), "it did not end in order: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_definition_it_waits_until_that_is_there() {
     let world = World::bare("without_the_definition").await;
     let operator = Operator::start(&world, &[]).await;
@@ -229,7 +251,11 @@ fn what_keeps_it_from_starting_is_one_line() {
         ["--wake-bind-address=127.0.0.1:0", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
     for (number, (args, variable, parts)) in [
         (&["--kubeconfig", "/nowhere/at/all"][..], None, &["/nowhere/at/all"][..]),
-        (&["--kubeconfig", kubeconfig, "--context", "none"], None, &["none"]),
+        (
+            &["--kubeconfig", kubeconfig, "--context", "none"],
+            None,
+            &["none", "give --kubeconfig FILE, and --context NAME"],
+        ),
         (
             &["--kubeconfig", kubeconfig, "--metrics-bind-address", &taken],
             None,

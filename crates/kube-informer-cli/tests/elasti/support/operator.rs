@@ -113,10 +113,19 @@ impl Operator {
         (status, said)
     }
 
-    /// Ctrl-C; the same.
+    /// Ctrl-C; how it ended, and what it said.
     pub(crate) async fn interrupt(mut self) -> (ExitStatus, String) {
+        self.signal("-INT");
+        self.ended().await
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.process.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// How it ended, once it has, and what it said.
+    pub(crate) async fn ended(&mut self) -> (ExitStatus, String) {
         let ended = tokio::time::timeout(SOON, self.process.ended()).await;
         let said = self.process.logged();
         (ended.unwrap_or_else(|_| panic!("it does not end: {said}")).unwrap(), said)
