@@ -76,6 +76,11 @@ enum BenchCommand {
     FanOut(fan_out::Options),
 }
 
+/// All that are compared, by their names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    all::SECTIONS.iter().map(|section| section.name)
+}
+
 /// Measures what was asked for.
 pub(crate) async fn run(bench: &Bench) -> Result<()> {
     let Some(command) = &bench.command else { return all::run(&bench.all).await };

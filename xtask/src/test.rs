@@ -23,6 +23,7 @@ use tokio::process::Command;
 use crate::process::{self, Ended};
 use crate::tidy;
 
+mod bench;
 mod commands;
 mod libtest;
 mod real_server;
@@ -71,7 +72,7 @@ enum Step {
     Commands,
     /// With --full: the tests under load and the soaks once more, as optimised code
     Load,
-    /// With --full: lints and tests of the benchmarks, which measure nothing
+    /// With --full: lints and tests of the benchmarks, and a run of all of them with very little
     Bench,
 }
 
@@ -221,27 +222,6 @@ impl Run {
             let args = ["test", "--release", "--package", "kube-informer", "--test", target];
             self.tests(step, &[&args[..], &["--", "--test-threads", "1", "--show-output", filter]].concat())
                 .await?;
-        }
-        Ok(())
-    }
-
-    /// What measures is linted and tested as everything else is; its dependencies alone take minutes to compile.
-    async fn bench(&mut self, step: Step) -> anyhow::Result<()> {
-        if !self.full {
-            self.report.skip(step.name(), "compiles a lot; only with --full");
-            return Ok(());
-        }
-        let args = [&BENCH[..], &["--all-targets", "--", "-D", "warnings"]].concat();
-        self.component(step, "clippy", "clippy", &args).await?;
-        let args = [&["test"], &BENCH[..], &["--lib", "--bins", "--tests", "--no-fail-fast"]].concat();
-        self.tests(step, &args).await?;
-        if !self.has_go("bench/peers").await {
-            return Ok(());
-        }
-        for subcommand in ["vet", "test"] {
-            let mut command = Command::new("go");
-            command.args([subcommand, "./..."]).current_dir(self.root.join("bench/peers"));
-            self.command(step, command).await?;
         }
         Ok(())
     }

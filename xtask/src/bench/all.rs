@@ -24,7 +24,8 @@ pub(crate) struct Options {
     /// Write bench/RESULTS.md and its plots although it is quick
     #[arg(long, conflicts_with = "no_results")]
     results: bool,
-    /// How many pods, and how many custom resources [default: 20000, or 2000 where it is to be quick]
+    /// How many pods, and how many custom resources; with fewer than 2000, a quick run has less of everything else, too
+    /// [default: 20000, or 2000 where it is to be quick]
     #[arg(long)]
     pods: Option<usize>,
     /// How often each contestant has its turn [default: 3, or 1 where it is to be quick]
@@ -51,6 +52,9 @@ pub(super) const SECTIONS: [&Section; 8] = [
     &queue::SECTION,
     &fan_out::SECTION,
 ];
+
+/// How many pods a quick run has, unless it is told otherwise.
+const FEW: usize = 2_000;
 
 /// What of each, for a run of this size.
 struct Plan {
@@ -123,8 +127,10 @@ impl Plan {
     fn of(options: &Options) -> Self {
         let Options { quick, pods, rounds, micro, on, .. } = options;
         let rounds = rounds.unwrap_or(if *quick { 1 } else { 3 });
+        let pods = pods.unwrap_or(if *quick { FEW } else { 20_000 });
+        let part = |of: usize| (of * pods.min(FEW) / FEW).max(1);
         let ground = ground::Where {
-            pods: pods.unwrap_or(if *quick { 2_000 } else { 20_000 }),
+            pods,
             on: on.clone(),
             // To compile them as what is shipped takes longer than a quick run does.
             profile: (if *quick { "release" } else { DIST }).to_owned(),
@@ -148,23 +154,23 @@ impl Plan {
             relist: ground::Turns { ground: ground.clone(), rounds, output: output() },
             readers: ground::Turns { ground, rounds, output: output() },
             burst: burst::Options {
-                kept: 2_000,
-                burst: if *quick { 5_000 } else { 20_000 },
+                kept: if *quick { part(2_000) } else { 2_000 },
+                burst: if *quick { part(5_000) } else { 20_000 },
                 rounds,
                 output: output(),
             },
             growth: growth::Options {
-                sizes: if *quick { vec![2_000, 20_000] } else { vec![2_000, 20_000, 200_000] },
+                sizes: if *quick { vec![part(2_000), part(20_000)] } else { vec![2_000, 20_000, 200_000] },
                 rounds,
                 output: output(),
             },
             queue: queue::Options {
-                keys: if *quick { vec![1_000_000] } else { vec![1_000, 100_000, 1_000_000] },
+                keys: if *quick { vec![part(1_000_000)] } else { vec![1_000, 100_000, 1_000_000] },
                 rounds,
                 output: output(),
             },
             fan_out: fan_out::Options {
-                clients: vec![1, 1_000],
+                clients: if *quick { vec![1, part(1_000)] } else { vec![1, 1_000] },
                 changes: if *quick { 50 } else { 200 },
                 rounds,
                 output: output(),
@@ -205,11 +211,20 @@ mod tests {
         let mut options = typed(&["--quick"]).unwrap();
         let plan = Plan::of(&options);
         assert_eq!((plan.sync.ground.pods, plan.relist.rounds, plan.queue.keys.len()), (2_000, 1, 1));
-        options.pods = Some(50);
-        assert_eq!(Plan::of(&options).latency.ground.pods, 50);
+        assert_eq!((plan.burst.kept, plan.burst.burst, plan.queue.keys), (2_000, 5_000, vec![1_000_000]));
+        assert_eq!((plan.growth.sizes, plan.fan_out.clients), (vec![2_000, 20_000], vec![1, 1_000]));
+        // With more pods, the rest stays as it is; with fewer, it does not.
+        options.pods = Some(20_000);
+        assert_eq!(Plan::of(&options).fan_out.clients, [1, 1_000]);
+        options.pods = Some(200);
+        let plan = Plan::of(&options);
+        assert_eq!((plan.latency.ground.pods, plan.burst.kept, plan.burst.burst), (200, 200, 500));
+        assert_eq!((plan.growth.sizes, plan.queue.keys), (vec![200, 2_000], vec![100_000]));
+        assert_eq!(plan.fan_out.clients, [1, 100]);
         options.quick = false;
         let plan = Plan::of(&options);
         assert_eq!((plan.readers.rounds, plan.growth.sizes.last()), (3, Some(&200_000)));
+        assert_eq!((plan.fan_out.clients, plan.latency.ground.pods), (vec![1, 1_000], 200));
     }
 
     fn report(failed: Failed) -> Report {
