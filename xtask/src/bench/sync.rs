@@ -2,8 +2,8 @@
 //!
 //! Each contestant is a process by itself, which syncs, follows a stream of updates, and is read while updates go on; it
 //! measures itself, see `bench/sync/src/protocol.rs`. Never do two of them work at once. They take turns, beginning with
-//! another one in every round, each when the server has nothing to do any more, and the medians of the rounds count. Reads of everything have turns of their own at the end,
-//! a second each, with all who are compared still there.
+//! another one in every round, each when the machine has nothing to do any more, and the medians of the rounds count. Reads
+//! of everything have turns of their own at the end, a second each, with all who are compared still there.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -46,9 +46,8 @@ pub(super) const SECTION: Section = Section {
     about: "\
 The informer, client-go and kube-runtime on one kube-apiserver, each as a process by itself, never two at work at once, with as many
 threads as there are processors. A turn begins when the machine has nothing to do any more. Each has one handler, and the managed
-fields are dropped. Handlers of ours are asynchronous, as
-theirs are, unless it is said otherwise; reads of ours lend what they find. *Sync* is from the start of the
-process until the handler has seen every object. *Update* is what the processor does for one update of a pod. *Kept* is the
+fields are dropped. Handlers of ours are asynchronous, as theirs are, unless it is said otherwise; reads of ours lend what they
+find. *Sync* is from the start of the process until the handler has seen every object. *Update* is what the processor does for one update of a pod. *Kept* is the
 memory after the sync, less that of the same program without an informer. *Reads* take place while updates go on; those *by turns*
 when nothing is written, in nine turns of one process of each, all of which are there. Ratios are ours to theirs: less is better.",
 };

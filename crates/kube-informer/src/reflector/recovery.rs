@@ -79,7 +79,7 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
             Remedy::Again => State::Connect,
             Remedy::Newest => {
                 let next = State::Begin { freshness: self.not_older(), why: Why::Expired };
-                // Nothing came of the list before this one but that it is too old, too.
+                // No watch has lasted since the list before this one: another at once would be too old as well.
                 if std::mem::replace(&mut self.expired, true) {
                     return self.pause(fault, remedy, next);
                 }

@@ -202,8 +202,8 @@ impl<T: Transport, S: Sink> Reflector<T, S> {
         self.pause(Fault::Unreadable(error), Remedy::Everything, next)
     }
 
-    /// How long a watch lasted that is over. Where that is not short, the server took what it was asked with, and for: what
-    /// came meanwhile, and that it was open at all, does not prove that. An idle one says nothing.
+    /// How long a watch lasted that is over. Where that is not short, the server took what it was asked with, and for. What came
+    /// meanwhile proves less: of a resource that does not change nothing does, and a bookmark may come before each refusal.
     fn lasted(&mut self, watch: &Watch) -> Duration {
         let lasted = watch.began.elapsed();
         self.backoff.worked(lasted);
