@@ -16,6 +16,7 @@ use super::embedded::Embedded;
 use super::ground::{self, Ground};
 use super::plot::{Axis, Line, Plot};
 use super::report::{Failed, Figures, Output, Report};
+use super::rest::rest;
 use super::results::Section;
 use super::rounds::{percentile, ratio};
 use super::running::Running;
@@ -44,7 +45,8 @@ pub(super) const SECTION: Section = Section {
     about: "\
 Updates at a rate, by a program that does nothing else, each of another object than those before it. It writes into the
 object when the request was sent; the time from there to the call of the handler is measured, which includes the server's
-work for the write. One contestant runs at a time, with all objects in its cache. On the real server these are pods, on the
+work for the write. One contestant runs at a time, with all objects in its cache; its turn, and each rate in it, begins when
+the machine has nothing to do any more. On the real server these are pods, on the
 embedded one custom resources. *P50 of the write* is after how long the server had answered half of the writes: where that is much, the
 server was slow, whoever watched. *Reached* is how many updates per second the server took while the contestant ran. Where that
 is less than nine tenths of what was asked for, the writes themselves had to wait, and the times are those of a server that is
@@ -104,6 +106,7 @@ pub(super) async fn measure(ground: &Ground, options: &Options) -> Result<Report
                 let contestant = contestants[(at + round as usize) % contestants.len()];
                 let name = contestant.name();
                 eprintln!("==> latency, round {} of {}: {name}", round + 1, options.rounds);
+                rest().await;
                 let turns = turn(&place, contestant, ground.objects, options).await;
                 let turns = failed.caught(&format!("{name}, round {}", round + 1), turns);
                 for Turn { rate, reached, write, mut ages } in turns.unwrap_or_default() {
@@ -156,6 +159,7 @@ async fn turn(
     running.rested().await?;
     let mut turns = Vec::new();
     for rate in &options.rates {
+        rest().await;
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
         running.told(&format!("since {now}")).await?;
         let written = writer.told(&format!("rate {rate} {}", rate * options.seconds)).await;

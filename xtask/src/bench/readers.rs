@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::contestant::Contestant;
 use super::ground::{Ground, Turns};
 use super::report::{Failed, Figures, Report};
+use super::rest::rest;
 use super::results::Section;
 use super::rounds::{ratio, verdict};
 use super::running::Running;
@@ -16,7 +17,8 @@ pub(super) const SECTION: Section = Section {
     name: "readers",
     heading: "Many readers",
     about: "\
-Pods, read by one thread and by eight on the real server while updates go on. *One* is by key, of 64 pods again and again;
+Pods, read by one thread and by eight on the real server while updates go on; both begin when the machine has nothing to do
+any more. *One* is by key, of 64 pods again and again;
 *of a node* is by an index, of 8 nodes: both look into the typed pods. *With a label* looks at the names of those with one
 of eight values of a label that has no index; *all, as they are at one time* at how many there are. kube-runtime has no
 indexes: the pods of a node are found by looking at all.
@@ -63,6 +65,7 @@ pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> 
             let contestant = Contestant::TYPED[(at + round as usize) % Contestant::TYPED.len()];
             let name = contestant.name();
             eprintln!("==> readers, round {} of {}: {name}", round + 1, options.rounds);
+            rest().await;
             let found = turn(ground, contestant, &mut writer, &mut read).await;
             let found = failed.caught(&format!("{name}, round {}", round + 1), found);
             for (what, unit, value) in found.unwrap_or_default() {
@@ -87,6 +90,7 @@ async fn turn(
     running.synced().await?;
     let mut found = Found::new();
     for readers in READERS {
+        rest().await;
         let updates = format!("rate {RATE} {}", RATE * SECONDS);
         let (written, looked) = tokio::join!(writer.told(&updates), looked(&mut running, readers));
         let (written, (answer, seen)) = (written.context("the writer")?, looked?);

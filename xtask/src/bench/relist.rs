@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use super::contestant::Contestant;
 use super::ground::{Ground, Turns};
 use super::report::{Failed, Figures, Report};
+use super::rest::rest;
 use super::results::Section;
 use super::rounds::ratio;
 use super::running::Running;
@@ -22,7 +23,8 @@ pub(super) const SECTION: Section = Section {
     heading: "After a 410",
     about: "\
 The watch of pods is told that its version is too old, and everything is listed again; one pod alone, the last of the list,
-or one in a hundred was changed meanwhile. All goes through a proxy, without TLS and compression. *Wall* is from the 410 until the
+or one in a hundred was changed meanwhile. A turn begins, and its watch ends, when the machine has nothing to do any more.
+All goes through a proxy, without TLS and compression. *Wall* is from the 410 until the
 handler has seen everything that was changed: pauses before somebody asks again are part of it. *CPU* is what the contestant
 used until it had nothing more to do. *Memory* is what it had at most meanwhile, more than before. kube-runtime's handler is
 given every object again, and cannot tell which of them have changed. Ratios are ours to theirs: less is better.",
@@ -43,6 +45,7 @@ pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> 
             let contestant = Contestant::TYPED[(at + round as usize) % Contestant::TYPED.len()];
             let name = contestant.name();
             eprintln!("==> relist, round {} of {}: {name}", round + 1, options.rounds);
+            rest().await;
             let turn = turn(ground, contestant, &mut writer).await;
             let turn = failed.caught(&format!("{name}, round {}", round + 1), turn);
             for (percent, values) in CHANGED.iter().zip(turn.unwrap_or_default()) {
@@ -105,6 +108,7 @@ async fn relist(
     running.told(&format!("since {now}")).await?;
     proxy.told("deaf").await.context("the proxy")?;
     writer.told(&format!("change {changed}")).await.context("the writer")?;
+    rest().await;
     let knows_peak = running.forget_peak()?;
     let before = running.rested().await?;
     ensure!(before.fresh == 0, "it saw {} changes before it was told to list again", before.fresh);
