@@ -1,6 +1,7 @@
 //! The state in its lock, and who is told when it changes.
 
-use std::sync::{Arc, PoisonError};
+use std::hint::spin_loop;
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -18,6 +19,10 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// Longer delays are this long: an instant has an end.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// How often a processor pauses before the lock is looked at again: together a microsecond or a few, less than to sleep and to be
+/// woken costs.
+const PAUSES: [u32; 4] = [8, 16, 32, 64];
 
 pub(super) struct Shared<K> {
     inner: Mutex<Inner<K>>,
@@ -80,9 +85,19 @@ impl<K: Key> Shared<K> {
         shared
     }
 
+    /// Whoever finds it taken leaves it alone for a while, and longer each time: two threads that ask for it again and again
+    /// take each other's memory away, and both are slower than one would be. After that, they sleep.
+    ///
     /// A panic under the lock can only be one of a key's own functions. They are called before anything is changed, so that
     /// the queue goes on.
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+        for pause in PAUSES {
+            match self.inner.try_lock() {
+                Ok(inner) => return inner,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => (0..pause).for_each(|_| spin_loop()),
+            }
+        }
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
