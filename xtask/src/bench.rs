@@ -97,7 +97,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<()> {
         BenchCommand::Readers(options) => readers::measure(&ground(&options.ground).await?, options).await,
         BenchCommand::Burst(options) => burst::measure(&Programs::build(&root, DIST)?, options).await,
         BenchCommand::Growth(options) => growth::measure(&Programs::build(&root, DIST)?, options).await,
-        BenchCommand::Queue(options) => queue::measure(&root, options),
+        BenchCommand::Queue(options) => queue::measure(&root, options).await,
         BenchCommand::FanOut(options) => {
             fan_out::measure(&root, &Programs::build(&root, DIST)?, options).await
         }

@@ -6,7 +6,7 @@
 //! | command | what it does before it answers | answer |
 //! |---|---|---|
 //! | `usage` | nothing | usage |
-//! | `free` | gives memory back that the language's runtime holds for later; nothing in Rust | usage |
+//! | `free` | gives memory back that the language's runtime, or the C library, holds for later | usage |
 //! | `await N` | waits until its first handler has seen N updates in all, a minute at most | usage |
 //! | `whole` | from now on its handlers read whole objects, not their metadata alone | usage |
 //! | `handlers N` | has so many handlers from now on, which have seen every object; the first one stays | usage |
@@ -63,7 +63,8 @@ impl Contestant {
             let command = command?;
             let mut words = command.split_whitespace();
             match (words.next(), words.next()) {
-                (Some("usage" | "free"), None) => {}
+                (Some("usage"), None) => {}
+                (Some("free"), None) => give_back(),
                 (Some("await"), Some(updates)) => self.seen.updates.wait(updates.parse()?),
                 (Some("whole"), None) => self.seen.read_whole_objects(),
                 (Some("since"), Some(nanos)) => self.seen.stamps.want_since(nanos.parse()?),
@@ -105,6 +106,18 @@ impl Contestant {
         Ok(Usage { objects: self.objects, updates, fresh, ..Usage::since(start)? })
     }
 }
+
+/// Has the allocator give back what is free. Our informer does that by itself, a moment after it was worth it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back() {
+    // SAFETY: it may be called at any time, by any thread, and takes the allocator's own locks.
+    #[expect(unsafe_code, reason = "there is no other way to ask")]
+    let _ = unsafe { libc::malloc_trim(0) };
+}
+
+/// Other allocators see to it by themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
 
 /// One line of JSON.
 ///

@@ -83,7 +83,7 @@ pub(super) async fn run(options: &Options) -> Result<()> {
     let programs = ground.into_programs();
     run.add("burst", burst::measure(&programs, &plan.burst).await);
     run.add("growth", growth::measure(&programs, &plan.growth).await);
-    run.add("queue", queue::measure(&root, &plan.queue));
+    run.add("queue", queue::measure(&root, &plan.queue).await);
     run.add("fan-out", fan_out::measure(&root, &programs, &plan.fan_out).await);
     if let Some(options) = &plan.micro {
         run.add("micro", micro::measure(&root, options));

@@ -37,7 +37,8 @@ pub(super) const SECTION: Section = Section {
     about: "\
 Custom resources are created on the embedded server and deleted again, as fast as it takes them, while each contestant keeps
 a cache of all. Memory is what the kernel says that the process has (RSS). *Ten seconds after* the last one is gone nothing
-has happened any more. *Told to* is after Go was told to give back what it can; there is nothing to be told in Rust. *Kept*
+has happened any more. *Told to* is after Go's runtime or glibc was told to give back what it can; our informer tells glibc by
+itself after a burst, which is why ten seconds later there is nothing left to be told, and kube-runtime does not. *Kept*
 is what is left, ten seconds after, of what came on top. *Ours of it* is what ours is of the one before it: less is better.",
 };
 

@@ -239,13 +239,24 @@ impl Programs {
                 command
             }
         };
-        command
-            .args(contestant.arguments())
-            .env("KUBECONFIG", kubeconfig)
-            .env("GOMAXPROCS", &threads)
-            .env("TOKIO_WORKER_THREADS", &threads)
-            // Its default of this release, whatever the environment says.
-            .env("KUBE_FEATURE_WatchListClient", "true");
+        command.args(contestant.arguments()).env("KUBECONFIG", kubeconfig);
+        as_it_comes(&mut command, &threads);
         Ok(command)
     }
+}
+
+/// Nothing in the environment sways a contestant: its runtime, allocator and features are as they come, with so many threads.
+pub(super) fn as_it_comes(command: &mut Command, threads: &str) {
+    let sways = ["GOGC", "GOMEMLIMIT", "GODEBUG", "GLIBC_TUNABLES", "LD_PRELOAD"];
+    for (name, _) in std::env::vars_os() {
+        let is_so = |name: &str| {
+            sways.contains(&name) || name.starts_with("MALLOC_") || name.starts_with("KUBE_FEATURE_")
+        };
+        if name.to_str().is_some_and(is_so) {
+            command.env_remove(&name);
+        }
+    }
+    command.env("GOMAXPROCS", threads).env("TOKIO_WORKER_THREADS", threads);
+    // Its default of this release.
+    command.env("KUBE_FEATURE_WatchListClient", "true");
 }

@@ -5,15 +5,18 @@
 //! every round, so that those that are compared ran within seconds of each other. The medians of the rounds count.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
+use tokio::process::Command;
 
+use super::contestant::as_it_comes;
 use super::report::{Failed, Figure, Output, Report};
 use super::results::Section;
 use super::rounds::Rounds;
+use super::running::PATIENCE;
 
 mod table;
 
@@ -37,7 +40,8 @@ pub(super) const SECTION: Section = Section {
 The work queue beside client-go's typed rate-limiting queue and kube-runtime's scheduler. Each case is a process by itself,
 with as many threads as there are processors, and begins with a new queue. Ratios are ours to theirs, of the time and of what
 the processor did: less is better. Where keys wait for their time, the processor alone is asked. Memory is the most that the
-program ever had, its keys included; with few keys that is the program itself, and is left out.",
+program ever had, its keys included; with few keys that is the program itself, and is left out. Those in Rust are compiled by
+cargo's release profile.",
 };
 
 /// Who takes part.
@@ -103,7 +107,7 @@ const FEW: usize = 10_000;
 const OFTENER: u32 = 5;
 
 /// Has all cases played.
-pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
+pub(super) async fn measure(root: &Path, options: &Options) -> Result<Report> {
     ensure!(options.rounds > 0 && options.keys.iter().all(|keys| *keys > 0), "nothing to measure");
     let folder = build(root)?;
     let (mut measured, mut failed) = (Measured::default(), Failed::default());
@@ -116,7 +120,7 @@ pub(super) fn measure(root: &Path, options: &Options) -> Result<Report> {
                 eprintln!("==> round {}: {}, {keys} keys", round + 1, case.name);
                 for at in 0..Contestant::ALL.len() {
                     let contestant = Contestant::ALL[(at + round as usize) % Contestant::ALL.len()];
-                    let values = play(&folder, contestant, case, *keys).and_then(|answer| {
+                    let values = play(&folder, contestant, case, *keys).await.and_then(|answer| {
                         eprintln!("    {contestant:?}: {answer}");
                         values(&answer)
                     });
@@ -169,14 +173,11 @@ fn build(root: &Path) -> Result<PathBuf> {
 }
 
 /// All get as many threads as the machine has processors, which is what each would take by itself.
-fn play(folder: &Path, contestant: Contestant, case: &Case, keys: usize) -> Result<Value> {
-    let threads = std::thread::available_parallelism()?.to_string();
-    let output = Command::new(folder.join(contestant.program()))
-        .args([case.name, &keys.to_string()])
-        .env("GOMAXPROCS", &threads)
-        .env("TOKIO_WORKER_THREADS", &threads)
-        .stderr(Stdio::inherit())
-        .output()?;
+async fn play(folder: &Path, contestant: Contestant, case: &Case, keys: usize) -> Result<Value> {
+    let mut command = Command::new(folder.join(contestant.program()));
+    command.args([case.name, &keys.to_string()]).stderr(Stdio::inherit()).kill_on_drop(true);
+    as_it_comes(&mut command, &std::thread::available_parallelism()?.to_string());
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.context("it does not end")??;
     ensure!(output.status.success(), "it ended with {}", output.status);
     let line = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&line).with_context(|| format!("not what was expected: {line}"))

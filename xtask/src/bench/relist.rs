@@ -22,8 +22,8 @@ pub(super) const SECTION: Section = Section {
     name: "relist",
     heading: "After a 410",
     about: "\
-The watch of pods is told that its version is too old, and everything is listed again; one pod alone, the last of the list,
-or one in a hundred was changed meanwhile. A turn begins, and its watch ends, when the machine has nothing to do any more.
+The watch of pods is told that its version is too old, and everything is listed again; one pod alone, the last of the list, in
+place of none, so that the end can be seen, or one in a hundred was changed meanwhile. A turn begins, and its watch ends, when the machine has nothing to do any more.
 All goes through a proxy, without TLS and compression. *Wall* is from the 410 until the
 handler has seen everything that was changed: pauses before somebody asks again are part of it. *CPU* is what the contestant
 used until it had nothing more to do. *Memory* is what it had at most meanwhile, more than before. kube-runtime's handler is
@@ -45,13 +45,15 @@ pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> 
             let contestant = Contestant::TYPED[(at + round as usize) % Contestant::TYPED.len()];
             let name = contestant.name();
             eprintln!("==> relist, round {} of {}: {name}", round + 1, options.rounds);
-            rest().await;
-            let turn = turn(ground, contestant, &mut writer).await;
-            let turn = failed.caught(&format!("{name}, round {}", round + 1), turn);
-            for (percent, values) in CHANGED.iter().zip(turn.unwrap_or_default()) {
-                for ((what, unit), value) in WHAT.into_iter().zip(values) {
+            for percent in CHANGED {
+                rest().await;
+                let changed = (ground.objects * percent / 100).max(1);
+                let turn = turn(ground, contestant, &mut writer, changed).await;
+                let turn =
+                    failed.caught(&format!("{name}, {}, round {}", self::changed(percent), round + 1), turn);
+                for ((what, unit), value) in WHAT.into_iter().zip(turn.unwrap_or_default()) {
                     if let Some(value) = value {
-                        figures.add(name, &figure(what, *percent), unit, value);
+                        figures.add(name, &figure(what, percent), unit, value);
                     }
                 }
             }
@@ -63,12 +65,13 @@ pub(super) async fn measure(ground: &Ground, options: &Turns) -> Result<Report> 
     Ok(Report { section, tables, medians, plots, figures: figures.into_all(), failed })
 }
 
-/// Every share in turn, with one process.
+/// With a process by itself: where one had listed again before, its memory would be there already.
 async fn turn(
     ground: &Ground,
     contestant: Contestant,
     writer: &mut Running,
-) -> Result<Vec<[Option<f64>; WHAT.len()]>> {
+    changed: usize,
+) -> Result<[Option<f64>; WHAT.len()]> {
     let kubeconfig = ground.programs.folder().join("bench-sync-proxy.kubeconfig");
     let mut proxy = proxy(ground, &kubeconfig).await.context("the proxy")?;
     let mut running = ground.programs.start(contestant, &kubeconfig)?;
@@ -79,14 +82,11 @@ async fn turn(
         synced.objects,
         ground.objects
     );
-    let mut turns = Vec::new();
-    for percent in CHANGED {
-        running.rested().await?;
-        turns.push(relist(&mut running, &mut proxy, writer, (ground.objects * percent / 100).max(1)).await?);
-    }
+    running.rested().await?;
+    let values = relist(&mut running, &mut proxy, writer, changed).await?;
     running.end().await?;
     proxy.end().await.context("the proxy")?;
-    Ok(turns)
+    Ok(values)
 }
 
 async fn proxy(ground: &Ground, kubeconfig: &Path) -> Result<Running> {

@@ -71,12 +71,13 @@ pub(super) fn verdict(found: Option<f64>, target: Option<f64>) -> &'static str {
     }
 }
 
-/// Two figures are more than a busy machine gives.
+/// Two figures are more than a busy machine gives; around 1, where targets are, there are three, to see on which side it is.
 pub(super) fn ratio(ratio: f64) -> String {
     match ratio {
         10.0.. => format!("{ratio:.0}"),
-        1.0.. => format!("{ratio:.1}"),
+        2.0.. => format!("{ratio:.1}"),
         0.1.. => format!("{ratio:.2}"),
+        ..0.0005 => "< 0.001".to_owned(),
         _ => format!("{ratio:.3}"),
     }
 }
@@ -84,6 +85,12 @@ pub(super) fn ratio(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_can_be_seen_on_which_side_of_its_target_a_ratio_is() {
+        let shown = [12.34, 2.04, 1.14, 1.06, 0.996, 0.12, 0.0123, 0.0006, 0.0001].map(ratio);
+        assert_eq!(shown, ["12", "2.0", "1.14", "1.06", "1.00", "0.12", "0.012", "0.001", "< 0.001"]);
+    }
 
     #[test]
     fn so_many_percent_do_not_exceed_a_percentile() {

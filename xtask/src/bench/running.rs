@@ -32,7 +32,7 @@ pub(super) struct Usage {
 }
 
 /// Beyond this, something hangs: the slowest sync takes minutes, and a busy machine makes that more.
-const PATIENCE: Duration = Duration::from_secs(900);
+pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 
 /// How long a process is looked at to see whether it rests.
 const LOOK: Duration = Duration::from_millis(500);

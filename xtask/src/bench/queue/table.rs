@@ -94,9 +94,9 @@ mod tests {
         let line = |wall, cpu| lines("steady", 10, wall, cpu, 1.0).swap_remove(3);
         let begin = "| get, done, add again, all others pending | 10 |";
         assert_eq!(line(0.5, 0.25), format!("{begin} 0.50 | 0.25 | met | – | – | – |  | – |"));
-        assert_eq!(line(1.5, 0.25), format!("{begin} 1.5 | 0.25 | missed in time | – | – | – |  | – |"));
-        assert_eq!(line(0.5, 1.25), format!("{begin} 0.50 | 1.2 | missed in CPU | – | – | – |  | – |"));
-        assert_eq!(line(1.5, 1.25), format!("{begin} 1.5 | 1.2 | missed | – | – | – |  | – |"));
+        assert_eq!(line(1.5, 0.25), format!("{begin} 1.50 | 0.25 | missed in time | – | – | – |  | – |"));
+        assert_eq!(line(0.5, 1.25), format!("{begin} 0.50 | 1.25 | missed in CPU | – | – | – |  | – |"));
+        assert_eq!(line(1.5, 1.25), format!("{begin} 1.50 | 1.25 | missed | – | – | – |  | – |"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) enum What {
     SyncPeak,
     /// Instructions of a process that syncs and ends.
     SyncInstructions,
-    /// Memory after that, in bytes.
+    /// Memory after that, in bytes; after the reads, of one that is only read.
     Rss,
     /// Seconds of the processor per update, the handler reading metadata.
     UpdateMetadata,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::measured::What;
 use crate::bench::contestant::{Contestant, Task};
 use crate::bench::ground::Ground;
-use crate::bench::running::Running;
+use crate::bench::running::{PATIENCE, Running};
 
 /// What goes on at the server meanwhile.
 pub(super) struct Load {
@@ -64,6 +64,8 @@ impl Turn<'_> {
         }
         let updates = self.load.updates;
         if matches!(task, Task::Read | Task::Follow | Task::Everything) {
+            // Memory that was given back is asked for again, and what is done after a list is over then.
+            self.follow(&mut running, (updates / SLICES).max(1)).await?;
             values.push((What::UpdateMetadata, self.follow(&mut running, updates).await?));
         }
         if task == Task::FollowByHandlers {
@@ -85,6 +87,9 @@ impl Turn<'_> {
         if matches!(task, Task::BeRead | Task::Everything) {
             values.extend(self.read(&mut running).await?);
         }
+        if task == Task::BeRead {
+            values.push((What::Rss, running.after("free").await?.rss));
+        }
         running.end().await?;
         Ok(values)
     }
@@ -93,7 +98,7 @@ impl Turn<'_> {
     async fn follow(&self, running: &mut Running, updates: u64) -> Result<f64> {
         let before = running.after("usage").await?;
         let steady = self.updates();
-        steady.wait(updates).await;
+        tokio::time::timeout(PATIENCE, steady.wait(updates)).await.context("the updates do not end")?;
         let updated = steady.stop().await;
         if let Some(failure) = updated.failures.first() {
             anyhow::bail!("an update failed: {failure}");
