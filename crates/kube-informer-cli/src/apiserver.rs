@@ -4,7 +4,6 @@
 //! with 130.
 
 use std::error::Error as _;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -14,7 +13,8 @@ use kube_informer_apiserver::{Builder, Server, ServerError, Simulation};
 use crate::door::{ELSEWHERE, address};
 use crate::interrupt::{Ended, Interrupt};
 use crate::naming;
-use crate::output::unwritable;
+use crate::output::first_words;
+use crate::usage::Usage;
 
 /// Run the embedded API server.
 #[derive(Debug, clap::Args)]
@@ -50,14 +50,20 @@ Examples:
   kube-informer apiserver --simulate --speed 10 --write-kubeconfig config";
 
 /// How the simulation goes.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, PartialEq, clap::Args)]
 pub(crate) struct Pace {
     /// Simulated workloads run this many times faster
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
+    #[arg(long, value_name = "X", default_value_t = Self::default().speed, value_parser = positive)]
     pub(crate) speed: f64,
     /// The same seed gives the same names and the same course of events
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().seed, value_parser = seed)]
     pub(crate) seed: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { speed: 1.0, seed: 1 }
+    }
 }
 
 impl Pace {
@@ -101,6 +107,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     if let Some(token) = &args.token {
         builder = builder.token(token, "kubernetes-admin", &["system:masters"]);
     }
+    if !args.simulate && args.pace != Pace::default() {
+        return Err(Usage::new("--speed and --seed are of what is simulated: give --simulate, too").into());
+    }
     if args.simulate {
         builder = builder.seed(args.pace.seed).simulate(args.pace.simulation());
     }
@@ -128,13 +137,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     };
     let intro =
         format!("Kubernetes API on {}\n{next}\nCtrl-C ends it; everything is in memory\n", server.url());
-    if let Err(error) = std::io::stdout().write_all(intro.as_bytes()) {
-        // `apiserver | head -1`: the server is wanted, its words are not.
-        if error.kind() != std::io::ErrorKind::BrokenPipe {
-            return Err(unwritable(&error));
+    tokio::select! {
+        said = first_words(intro) => {
+            said?;
+            interrupt.wait().await;
         }
+        () = interrupt.wait() => {}
     }
-    interrupt.wait().await;
     tokio::select! {
         () = server.shutdown() => {}
         () = interrupt.wait() => {}

@@ -251,6 +251,9 @@ fn unreachable(server: &str, reason: &str) -> anyhow::Error {
     let todo = match reason {
         _ if reason.contains("certificate") => "check certificate-authority in the kubeconfig",
         _ if reason.contains("Unauthorized") => "check the credentials in the kubeconfig, or log in again",
+        _ if reason.contains("Forbidden") => {
+            "use credentials that may read /api and /apis, or leave out --as: `kubectl auth whoami` says who asks"
+        }
         _ => "check that it runs, and its address in the kubeconfig",
     };
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -306,6 +309,7 @@ fn identity(text: &str) -> Result<String, String> {
         text if text.chars().any(char::is_control) => {
             Err("is no name: it has a line's end in it, or another control character".to_owned())
         }
+        text if !text.is_ascii() => Err("cannot be sent in a header: letters of ASCII only".to_owned()),
         text => Ok(text.to_owned()),
     }
 }

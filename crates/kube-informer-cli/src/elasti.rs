@@ -3,7 +3,6 @@
 //! Flags and variables are those of KubeElasti. The first SIGTERM lets it end in order, with exit code 0, and so does the first
 //! Ctrl-C, with 130; the second of either ends it at once.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use kube_informer_elasti::settings::{self, Address, Election, Flags, Settings};
 use tokio::sync::oneshot;
 
 use crate::interrupt::{Ended, Interrupt};
-use crate::output::unwritable;
+use crate::output::first_words;
 use crate::time::duration;
 
 /// Run the ElastiService operator.
@@ -128,7 +127,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         running = Running::start(settings) => running?,
         wish = interrupt.wish() => return Ok(wish.of_a_daemon()),
     };
-    say(&intro(&running))?;
+    let mut words = std::pin::pin!(first_words(intro(&running)));
+    let mut is_said = false;
     let (stop, stopped) = oneshot::channel::<()>();
     let mut run = std::pin::pin!(running.run(async move {
         // Dropped, it is to stop as well.
@@ -140,6 +140,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
             ended = &mut run => {
                 ended?;
                 return Ok(end);
+            }
+            // Beside its work: nobody may read them.
+            said = &mut words, if !is_said => {
+                said?;
+                is_said = true;
             }
             wish = interrupt.wish() => match stop.take() {
                 Some(stop) => {
@@ -164,14 +169,6 @@ fn intro(running: &Running) -> String {
         intro.push_str(&format!("probes on http://{address}/healthz and http://{address}/readyz\n"));
     }
     intro
-}
-
-fn say(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // The operator is wanted, its words are not.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Tables without headers
     #[arg(long)]
     no_headers: bool,
-    /// Keep metadata.managedFields in json and yaml
+    /// Keep metadata.managedFields in json and yaml; templates have them anyway
     #[arg(long)]
     show_managed_fields: bool,
     #[command(flatten)]
@@ -77,6 +77,8 @@ async fn read(args: &Args, lines: Lines) -> anyhow::Result<()> {
     let targets = args.target.resolve(&cluster)?;
     let depth = match args.output {
         Format::Name => Depth::Names,
+        // Templates choose by themselves, as kubectl's do.
+        Format::Template(_) | Format::Chosen(_) => Depth::Everything(ManagedFields::Keep),
         _ if args.show_managed_fields => Depth::Everything(ManagedFields::Keep),
         _ => Depth::Everything(ManagedFields::Cut),
     };

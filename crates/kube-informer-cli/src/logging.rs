@@ -27,7 +27,9 @@ pub(crate) fn to_stderr(chattiness: u8, more: u8) {
         3 => "debug",
         _ => "trace",
     };
-    let asked = EnvFilter::try_from_default_env().ok().filter(|_| more == 0);
+    // One that is empty would be one that shows errors alone.
+    let is_set = std::env::var_os(EnvFilter::DEFAULT_ENV).is_some_and(|value| !value.is_empty());
+    let asked = EnvFilter::try_from_default_env().ok().filter(|_| more == 0 && is_set);
     let is_asked_for = more > 0 || asked.is_some();
     tracing_subscriber::fmt()
         .with_env_filter(asked.unwrap_or_else(|| EnvFilter::new(level)))

@@ -244,6 +244,23 @@ pub(crate) async fn last_words(text: String) {
     let _ = tokio::task::spawn_blocking(write).await;
 }
 
+/// Writes to stdout, for a command that says where it can be reached, and no more. It is wanted, its words are not: that
+/// nobody reads them is no error. A stdout that stands still lets it wait for ever; dropped, nobody waits for it.
+///
+/// # Errors
+///
+/// Where they cannot be written for another reason.
+pub(crate) async fn first_words(text: String) -> anyhow::Result<()> {
+    let write = move || {
+        let mut out = std::io::stdout();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    };
+    match tokio::task::spawn_blocking(write).await.context("nobody writes to stdout")? {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritable(&error)),
+        _ => Ok(()),
+    }
+}
+
 fn print(mut pieces: mpsc::UnboundedReceiver<Piece>, left_out: &AtomicU64) -> std::io::Result<()> {
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let (is_screen, is_err_screen) = (out.is_terminal(), err.is_terminal());

@@ -155,13 +155,15 @@ fn by_key<'k>(a: (&'k str, &'k str), b: (&'k str, &'k str)) -> Ordering {
 ///
 /// # Errors
 ///
-/// Where that can never be, or nothing comes for longer than the deadline.
+/// Where that can never be; or nothing comes for longer than the deadline, or what comes has ended early again and again for
+/// twice as long.
 pub(crate) async fn synced(
     readings: &[Reading],
     deadline: Option<Duration>,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let (mut heard, mut bytes) = (Instant::now(), 0);
+    let mut failing: Option<Instant> = None;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let informers: Vec<&Informer> = readings.iter().flat_map(|reading| &reading.informers).collect();
@@ -182,13 +184,24 @@ pub(crate) async fn synced(
             for informer in &informers {
                 fail_if_hopeless(informer, &informer.health())?;
             }
-            // A large list takes its time; only a server that sends nothing is waited for in vain.
+            // A large list takes its time; only a server that sends nothing is waited for in vain. So is one that sends the
+            // beginning again and again, or why it does not: what comes counts no more once that has lasted so long.
+            let is_failing =
+                |one: &&Informer| !one.is_synced() && matches!(one.health().state, State::Stale { .. });
+            failing = informers
+                .iter()
+                .copied()
+                .any(|one| is_failing(&one))
+                .then(|| failing.unwrap_or_else(Instant::now));
+            let counts = !failing.zip(deadline).is_some_and(|(since, deadline)| since.elapsed() >= deadline);
             let received = informers.iter().map(|informer| informer.stats().received_bytes).sum();
-            if received > bytes {
-                (heard, bytes) = (Instant::now(), received);
+            if received > bytes && counts {
+                heard = Instant::now();
             }
+            bytes = received;
             if let Some(deadline) = deadline.filter(|deadline| heard.elapsed() >= *deadline) {
-                return Err(too_late(informer, deadline));
+                let failing = informers.iter().copied().find(is_failing);
+                return Err(too_late(failing.unwrap_or(informer), deadline));
             }
             progress.show(informers.iter().copied()).await;
         }

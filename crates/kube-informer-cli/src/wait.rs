@@ -17,7 +17,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kube_informer::informer::{Cause, Informer, Scope, State};
+use kube_informer::informer::{Cause, Health, Informer, Scope, State};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
 use serde_json::Value;
@@ -29,6 +29,7 @@ use crate::existence::Asker;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{self, Lines, Output};
 use crate::progress::Progress;
+use crate::reading;
 use crate::target::{Target, TargetArgs};
 use crate::time::duration;
 use crate::usage::Usage;
@@ -170,6 +171,10 @@ async fn wait(args: Args, begin: Instant, lines: &Lines, interrupt: &mut Interru
     let unnamed = targets.iter().any(|target| target.names.is_empty());
     if unnamed && !selects && !all {
         let why = "say which objects: TYPE/NAME, TYPE -l LABELS, or TYPE --all";
+        return Err(Usage::new(why).into());
+    }
+    if all && (selects || targets.iter().any(|target| !target.names.is_empty())) {
+        let why = "--all is all objects of a type: leave it out where names or selectors say which";
         return Err(Usage::new(why).into());
     }
     let rules = Rules { any_condition, any_object: any, ..Rules::new(conditions, fail_on) };
@@ -331,7 +336,8 @@ impl Wait<'_> {
                 self.tracker.complete()
             }
             Message::Health(source, health) => {
-                self.health(&source, &health.state).await?;
+                self.refuse(&source, &health)?;
+                self.health(&source, &health.state).await;
                 Vec::new()
             }
         })
@@ -421,28 +427,30 @@ impl Wait<'_> {
         }
     }
 
-    /// Where nothing was heard yet, some troubles are the end. Later, they pass or the time does.
-    async fn health(&mut self, source: &Source, state: &State) -> anyhow::Result<()> {
+    /// Where nothing was heard yet, some troubles are the end, in whichever namespace. Later, they pass or the time does.
+    fn refuse(&self, source: &Source, health: &Health) -> anyhow::Result<()> {
+        if self.complete.contains(&source.index) {
+            return Ok(());
+        }
+        for (_, state) in &health.scopes {
+            if let State::Stale { why, .. } = state
+                && reading::is_hopeless(why.cause)
+            {
+                anyhow::bail!("{}: {}", self.what(source), trouble(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong, each time that it is something else, and that it is over.
+    async fn health(&mut self, source: &Source, state: &State) {
         let State::Stale { why, .. } = state else {
             if *state == State::Live && self.troubles.remove(&source.index).is_some() {
                 self.progress.clear().await;
                 let _ = self.lines.note(format!("{}: connected again\n", self.what(source))).await;
             }
-            return Ok(());
+            return;
         };
-        let is_final = matches!(
-            why.cause,
-            Cause::Unauthorized
-                | Cause::Forbidden
-                | Cause::NotServed
-                | Cause::Rejected
-                | Cause::NotAnApi
-                | Cause::Misconfigured
-                | Cause::Broken
-        );
-        if is_final && !self.complete.contains(&source.index) {
-            anyhow::bail!("{}: {}", self.what(source), trouble(why));
-        }
         // To read what was missed is no trouble, but the way out of it.
         if why.cause != Cause::Relisting && self.troubles.insert(source.index, why.cause) != Some(why.cause) {
             let text = format!(
@@ -453,7 +461,6 @@ impl Wait<'_> {
             self.progress.clear().await;
             let _ = self.lines.note(text).await;
         }
-        Ok(())
     }
 
     fn resource(&self, id: &Id) -> Option<&Resource> {

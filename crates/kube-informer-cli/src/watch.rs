@@ -38,6 +38,7 @@ use crate::show::table::Cells;
 use crate::style::{Style, Tone, When};
 use crate::target::TargetArgs;
 use crate::time::duration;
+use crate::usage::Usage;
 use doubts::Doubts;
 use pulse::Pulse;
 use story::{Story, Told};
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     /// ADDED, MODIFIED or DELETED instead of the signs + ~ -: in a column, or with jsonpath as {.type}, beside {.object}
     #[arg(long)]
     output_watch_events: bool,
-    /// Keep metadata.managedFields in json and yaml
+    /// Keep metadata.managedFields in json and yaml; templates have them anyway
     #[arg(long)]
     show_managed_fields: bool,
     /// End as soon as one of the objects meets this: condition=NAME[=VALUE], jsonpath=PATH[=VALUE], create, delete
@@ -111,6 +112,9 @@ const BACKLOG: usize = 4096;
 const TICK: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+    if args.output_watch_events && matches!(args.output, Format::Diff) {
+        return Err(Usage::new("-o diff says in words what happened: leave out --output-watch-events").into());
+    }
     let mut interrupt = Interrupt::install()?;
     let mut output = Output::start()?;
     let lines = output.lines();
@@ -138,9 +142,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
 async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<()> {
     let cluster = args.cluster.connect(&args.select).await?;
     let targets = args.target.resolve(&cluster)?;
+    // What is waited for has to be there to be seen.
+    let is_asked_for = |condition: &Condition| condition.to_string().contains("managedFields");
     let fields = match args.output {
         Format::Diff => ManagedFields::Writers,
-        _ if args.show_managed_fields => ManagedFields::Keep,
+        _ if args.show_managed_fields || args.until.as_ref().is_some_and(is_asked_for) => ManagedFields::Keep,
+        // Templates choose by themselves, as kubectl's do.
+        Format::Template(_) | Format::Chosen(_) => ManagedFields::Keep,
         _ => ManagedFields::Cut,
     };
     let depth =

@@ -265,7 +265,10 @@ struct Kubeconfig(PathBuf);
 impl Kubeconfig {
     fn write(server: &Server) -> anyhow::Result<Self> {
         let path = std::env::temp_dir().join(format!("kube-informer-demo-{}.yaml", std::process::id()));
-        server.write_kubeconfig(&path)?;
+        server.write_kubeconfig(&path).map_err(|error| {
+            let why = std::error::Error::source(&error).map(|why| format!(": {why}")).unwrap_or_default();
+            anyhow::anyhow!("{error}{why}; set TMPDIR to a folder that is there and yours")
+        })?;
         Ok(Self(path))
     }
 }

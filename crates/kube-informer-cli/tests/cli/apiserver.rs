@@ -40,6 +40,23 @@ fn the_embedded_server_goes_on_when_nobody_reads_what_it_prints() {
 }
 
 #[test]
+fn the_embedded_server_ends_at_sigterm_though_its_output_is_stuck() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    // As much as a pipe holds: its first word waits for a reader, who never comes.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b'.'; 65536]).unwrap();
+    let mut command = kube_informer(&["apiserver", "--write-kubeconfig", file.to_str().unwrap()]);
+    command.stdout(writer);
+    let mut server = Running::of(command);
+    server.until_it_is("the kubeconfig is written", || {
+        std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with("}\n"))
+    });
+    assert_eq!(server.terminate(), Some(130));
+    drop(reader);
+}
+
+#[test]
 fn the_embedded_server_writes_a_kubeconfig_and_ends_at_sigterm_with_130() {
     let folder = std::env::temp_dir().join(format!("kube-informer-cli-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -50,6 +50,8 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["get", "pods", "-n", "../x"], "no name of a namespace"),
         (&["get", "pods", "--as", ""], "must not be empty"),
         (&["get", "pods", "--as", "a\nb"], "is no name"),
+        (&["get", "pods", "--as", "jürgen"], "letters of ASCII only"),
+        (&["watch", "pods", "-o", "diff", "--output-watch-events"], "leave out --output-watch-events"),
         (&["get", "pods", "--as", "a", "--as-group", "b\n"], "is no name"),
         (&["get", "pods", "-o", "custom-columns=a"], "write HEADER:PATH"),
         (&["watch", "pods", "--timeout=-5s"], "such as 30s"),
@@ -271,6 +273,21 @@ async fn a_list_that_does_not_come_is_told_after_the_time_that_one_gives_it() ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_failed_and_goes_on_for_ever_is_told() -> Result<()> {
+    let place = Place::embedded().await?;
+    // Some minutes of it, at this pace.
+    place.config_map("large", json!({ "filler": "x".repeat(200_000) })).await?;
+    let faults = place.server().unwrap().faults();
+    let cut = faults.on(Match::any().path_contains("/configmaps")).once().cut_after_bytes(100);
+    let _slow = faults.on(Match::any().path_contains("/configmaps")).throttle(1_000);
+    let output = place.run("get cm --request-timeout 1s").await;
+    assert_eq!(cut.applied(), 1);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    one_line(&output.stderr, &["configmaps cannot be read: "]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_is_not_accepted_is_told() -> Result<()> {
     let server = Server::builder().token("right", "admin", &["system:masters"]).start().await?;
     let folder = tempfile::tempdir()?;
@@ -305,7 +322,8 @@ async fn who_may_not_be_somebody_else_is_told(place: Place) -> Result<()> {
         let args = [name, "configmaps", "-n", &place.namespace, "--kubeconfig", &file, "--as", "jane"];
         let output = output(kube_informer(&args)).await;
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-        one_line(&output.stderr, &["forbidden", "impersonate", ":web\" cannot"]);
+        let words = ["forbidden", "impersonate", ":web\" cannot", "leave out --as", "kubectl auth whoami"];
+        one_line(&output.stderr, &words);
     }
     Ok(())
 }

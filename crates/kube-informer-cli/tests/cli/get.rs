@@ -147,6 +147,8 @@ async fn it_prints_what_kubectl_prints(place: Place) -> Result<()> {
             "get serviceaccounts,endpointslices",
             "get nodes,persistentvolumes",
             "get pods -o jsonpath={.items[*].metadata.name}",
+            "get pods -o jsonpath={.items[*].metadata.managedFields[*].operation}",
+            "get pods -o custom-columns=NAME:.metadata.name,WRITER:.metadata.managedFields[*].operation",
             "get pod web-1 -o jsonpath={.spec.containers[*].image}",
             "get pods -o custom-columns=NAME:.metadata.name,IMAGES:.spec.containers[*].image,NO:.none,L:.metadata.labels",
             "get pods,services -o custom-columns=NAME:.metadata.name --no-headers",

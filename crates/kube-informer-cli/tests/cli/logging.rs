@@ -50,6 +50,23 @@ async fn one_v_shows_what_is_odd_and_that_it_is_over() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_rust_log_leaves_it_as_it_is() -> Result<()> {
+    let place = Place::embedded().await?;
+    let (proxy, file) = place.proxy().await?;
+    let mut command = place.command_through(&file, &["serve", "configmaps"]);
+    command.env("RUST_LOG", "");
+    let mut served = Running::of(command);
+    blocking(|| served.line("ready: "));
+    proxy.go_down().await;
+    // Which `error` alone would not let through.
+    let odd = blocking(|| served.note("watching does not work"));
+    assert_eq!(levels(&odd), ["WARN"], "{odd}");
+    served.signal("-TERM");
+    assert_eq!(blocking(|| served.code()), Some(0));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rust_log_counts_where_there_is_no_v() -> Result<()> {
     let place = Place::embedded().await?;
     place.config_map("one", json!({})).await?;
@@ -60,6 +77,7 @@ async fn rust_log_counts_where_there_is_no_v() -> Result<()> {
         ("error", " -vvv", &["INFO", "DEBUG"]),
         ("trace", " -vv", &["INFO"]),
         ("no=such=filter", "", &[]),
+        ("", "", &[]),
     ] {
         let mut command = place.command(&format!("wait cm/one --for create{more}"));
         command.env("RUST_LOG", filter);

@@ -66,6 +66,8 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         (&["apiserver", "--listen", "here"], "as 127.0.0.1:8080"),
         (&["apiserver", "--token", ""], "must not be empty"),
         (&["apiserver", "--watch-window", "0"], "above 0"),
+        (&["apiserver", "--speed", "10"], "give --simulate, too"),
+        (&["apiserver", "--seed", "7"], "give --simulate, too"),
         (&["demo", "--sped", "2"], "--speed"),
         (&["controller"], "Usage"),
         (&["controller", "pods"], "unrecognized subcommand"),

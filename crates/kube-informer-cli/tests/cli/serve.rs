@@ -1,7 +1,7 @@
 //! `serve`, as a daemon: who is told what, whether it is ready, and how it begins and ends.
 
 use anyhow::Result;
-use kube_informer_apiserver::faults::{Answer, Match};
+use kube_informer_apiserver::faults::{Answer, Match, Request};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Access;
@@ -205,6 +205,39 @@ async fn one_of_several_namespaces_that_may_not_be_read_is_enough() -> Result<()
     let said = tokio::task::block_in_place(|| served.running.said());
     let error = said.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
     assert!(error.contains("configmaps cannot be read") && error.contains("auth can-i"), "{said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_goes_on_and_ends_at_sigterm_though_nobody_reads_what_it_prints() -> Result<()> {
+    for is_stuck in [false, true] {
+        let place = Place::embedded().await?;
+        let (reader, mut writer) = std::io::pipe()?;
+        if is_stuck {
+            std::io::Write::write_all(&mut writer, &vec![b'.'; 65536])?;
+        }
+        let reader = is_stuck.then_some(reader);
+        let mut command = place.command("serve configmaps");
+        command.stdout(writer);
+        let mut serving = Running::of(command);
+        place.server().unwrap().faults().requests().wait_for(Request::is_watch).await?;
+        serving.signal("-TERM");
+        assert_eq!(tokio::task::block_in_place(|| serving.code()), Some(0), "stuck: {is_stuck}");
+        drop(reader);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_origins_that_are_allowed_are_told_what_changes() -> Result<()> {
+    let place = Place::embedded().await?;
+    let served = Served::ready(&place.file(), &["configmaps", "--allow-origin", "https://dash.example.com"]);
+    for (origin, is_let_in) in [("https://dash.example.com", true), ("https://evil.example.com", false)] {
+        let mut request = served.url.as_str().into_client_request()?;
+        request.headers_mut().insert("origin", origin.parse()?);
+        assert_eq!(connect_async(request).await.is_ok(), is_let_in, "{origin}");
+    }
+    assert_eq!(served.terminate().await, Some(0));
     Ok(())
 }
 

@@ -476,3 +476,36 @@ async fn a_server_that_is_not_there_is_one_line() {
     assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{said:?}");
     assert!(said.err.starts_with("error: ") && said.err.contains("refused"), "{said:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_several_namespaces_that_may_not_be_read_is_enough() -> Result<()> {
+    let place = Place::embedded().await?;
+    let faults = place.server().unwrap().faults();
+    let of = |namespace: &str| Match::any().path_contains(format!("/namespaces/{namespace}/configmaps"));
+    for name in ["first", "second"] {
+        place.post("/api/v1/namespaces", &json!({ "metadata": { "name": name } })).await?;
+    }
+    // Something else is wrong with the other one, which comes after it by name, and was before.
+    let silence = faults.on(of("first")).stall();
+    faults.on(of("second")).answer(Answer::unavailable());
+    let mut wait = place.start("wait cm --all --for delete --timeout 1h -n first -n second");
+    blocking(|| wait.note("still waiting"));
+    silence.wait_applied(1).await;
+    silence.remove();
+    faults.on(of("first")).answer(Answer::forbidden());
+    faults.cut_open(&of("first"));
+    blocking(|| wait.note("error: configmaps"));
+    assert_eq!(blocking(|| wait.code()), Some(1));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_objects_and_some_of_them_is_a_contradiction() -> Result<()> {
+    let place = Place::embedded().await?;
+    for args in ["wait cm/one --all --for create", "wait cm --all -l a=b --for create"] {
+        let said = run(&place, args).await;
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains("--all is all objects of a type"), "{}", said.err);
+    }
+    Ok(())
+}

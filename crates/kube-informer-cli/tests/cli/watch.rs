@@ -346,6 +346,32 @@ async fn it_ends_at_ctrl_c_though_its_output_is_stuck() -> Result<()> {
     Ok(())
 }
 
+/// Nobody interrupts what has come to its end, and only waits for its reader: the first Ctrl-C there is one too many for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_nothing_more_to_do_but_a_stuck_output_ends_at_ctrl_c() -> Result<()> {
+    let place = Place::embedded().await?;
+    for number in 0..120 {
+        place.config_map(&format!("a-name-that-takes-its-part-of-a-page-{number:03}"), json!({})).await?;
+    }
+    for args in ["get cm -o name", "watch cm -o name --timeout 0", "wait cm --all --for create"] {
+        let (reader, mut writer) = std::io::pipe()?;
+        // All but the last page of a pipe: what does not fit into that is printed once everything is known.
+        std::io::Write::write_all(&mut writer, &vec![b'.'; 65536 - 4096])?;
+        let mut command = place.command(args);
+        command.stdout(writer);
+        let mut running = Running::of(command);
+        blocking(|| {
+            running.until_it_is("the pipe is full", || {
+                rustix::io::ioctl_fionread(&reader).is_ok_and(|bytes| bytes > 65536 - 100)
+            });
+            running.signal("-INT");
+            assert_eq!(running.code(), Some(130), "{args}");
+        });
+        drop(reader);
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_is_too_slow_is_told_of_the_gap_and_knows_what_there_is_afterwards() -> Result<()> {
     let place = Place::embedded().await?;
