@@ -128,7 +128,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         wish = interrupt.wish() => return Ok(wish.of_a_daemon()),
     };
     let mut words = std::pin::pin!(first_words(intro(&running)));
-    let mut is_said = false;
+    let (mut is_said, mut unsaid) = (false, Ok(()));
     let (stop, stopped) = oneshot::channel::<()>();
     let mut run = std::pin::pin!(running.run(async move {
         // Dropped, it is to stop as well.
@@ -139,12 +139,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         tokio::select! {
             ended = &mut run => {
                 ended?;
-                return Ok(end);
+                return unsaid.map(|()| end);
             }
-            // Beside its work: nobody may read them.
+            // Beside its work: nobody may read them. Where they cannot be written, it ends in order.
             said = &mut words, if !is_said => {
-                said?;
                 is_said = true;
+                if said.is_err()
+                    && let Some(stop) = stop.take()
+                {
+                    // Fails only if it has ended by itself.
+                    let _ = stop.send(());
+                }
+                unsaid = said;
             }
             wish = interrupt.wish() => match stop.take() {
                 Some(stop) => {
