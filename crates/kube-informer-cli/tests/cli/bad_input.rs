@@ -51,7 +51,6 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["get", "pods", "--as", ""], "must not be empty"),
         (&["get", "pods", "--as", "a\nb"], "is no name"),
         (&["get", "pods", "--as", "jürgen"], "letters of ASCII only"),
-        (&["watch", "pods", "-o", "diff", "--output-watch-events"], "leave out --output-watch-events"),
         (&["get", "pods", "--as", "a", "--as-group", "b\n"], "is no name"),
         (&["get", "pods", "-o", "custom-columns=a"], "write HEADER:PATH"),
         (&["watch", "pods", "--timeout=-5s"], "such as 30s"),

@@ -68,6 +68,7 @@ fn wrong_arguments_are_explained_with_exit_code_2() {
         (&["apiserver", "--watch-window", "0"], "above 0"),
         (&["apiserver", "--speed", "10"], "give --simulate, too"),
         (&["apiserver", "--seed", "7"], "give --simulate, too"),
+        (&["watch", "pods", "-o", "diff", "--output-watch-events"], "leave out --output-watch-events"),
         (&["demo", "--sped", "2"], "--speed"),
         (&["controller"], "Usage"),
         (&["controller", "pods"], "unrecognized subcommand"),
