@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::client::{taken_address, word};
 use crate::harness::{blocking, output};
-use crate::running::{Running, kube_informer, run, text};
+use crate::running::{Running, kube_informer, run, stuck_pipe, text};
 
 /// The command, and the URL that it names.
 fn start(args: &[&str]) -> (Running, String) {
@@ -43,9 +43,7 @@ fn the_embedded_server_goes_on_when_nobody_reads_what_it_prints() {
 fn the_embedded_server_ends_at_sigterm_though_its_output_is_stuck() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
-    // As much as a pipe holds: its first word waits for a reader, who never comes.
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    writer.write_all(&vec![b'.'; 65536]).unwrap();
+    let (reader, writer) = stuck_pipe(0);
     let mut command = kube_informer(&["apiserver", "--write-kubeconfig", file.to_str().unwrap()]);
     command.stdout(writer);
     let mut server = Running::of(command);

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use crate::bad_input::one_line;
 use crate::client::{File, NO_CONTEXT, closed, op, taken_address, word};
 use crate::harness::Place;
-use crate::running::{Running, kube_informer, run, text};
+use crate::running::{Running, kube_informer, run, stuck_pipe, text};
 
 async fn created(cluster: &Endpoint, namespace: &str) {
     let deployment = json!({
@@ -229,9 +229,7 @@ async fn a_second_signal_ends_the_controller_at_once() {
 #[test]
 fn the_controller_ends_at_sigterm_though_the_cluster_is_away_and_its_output_is_stuck() {
     let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    // As much as a pipe holds: its first word waits for a reader, who never comes.
-    std::io::Write::write_all(&mut writer, &vec![b'.'; 65536]).unwrap();
+    let (reader, writer) = stuck_pipe(0);
     let mut command = kube_informer(&["controller", "deployments", "--kubeconfig", kubeconfig.path()]);
     command.stdout(writer);
     let mut controller = Running::of(command);

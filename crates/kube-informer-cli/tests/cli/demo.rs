@@ -1,7 +1,5 @@
 //! `demo`: what a newcomer sees.
 
-use std::io::Write;
-
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Access;
@@ -9,7 +7,7 @@ use tokio_tungstenite::connect_async;
 
 use crate::client::{message, op, word};
 use crate::harness::SOON;
-use crate::running::{Running, kube_informer, run, text};
+use crate::running::{Running, kube_informer, run, stuck_pipe, text};
 
 #[test]
 fn the_demo_shows_what_comes_alive_and_a_service_that_sleeps_and_wakes() {
@@ -190,9 +188,7 @@ fn the_demo_is_quiet_when_its_reader_has_seen_enough() {
 fn the_demo_ends_at_sigterm_though_its_output_is_stuck() {
     let folder = std::env::temp_dir().join(format!("kube-informer-stuck-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    // As much as a pipe holds: the demo's first word waits for a reader, who never comes.
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    writer.write_all(&vec![b'.'; 65536]).unwrap();
+    let (reader, writer) = stuck_pipe(0);
     let mut command = kube_informer(&["demo"]);
     command.env("TMPDIR", &folder).stdout(writer);
     let mut demo = Running::of(command);

@@ -3,7 +3,7 @@
 use kube_informer_testbed::kubeconfig::Access;
 
 use crate::client::File;
-use crate::running::{Running, kube_informer, run, text};
+use crate::running::{Running, kube_informer, run, stuck_pipe, text};
 
 #[test]
 fn the_help_of_the_operator_names_its_flags_and_variables() {
@@ -32,9 +32,7 @@ fn the_help_of_the_operator_names_its_flags_and_variables() {
 #[test]
 fn the_operator_works_and_ends_at_sigterm_though_its_output_is_stuck() {
     let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    // As much as a pipe holds: its first word waits for a reader, who never comes.
-    std::io::Write::write_all(&mut writer, &vec![b'.'; 65536]).unwrap();
+    let (reader, writer) = stuck_pipe(0);
     let mut command = kube_informer(&["elasti", "--kubeconfig", kubeconfig.path()]);
     command.args(["--wake-bind-address=127.0.0.1:0", "--metrics-bind-address=0"]);
     command.arg("--health-probe-bind-address=0").stdout(writer);

@@ -3,7 +3,7 @@
 //! Whatever is waited for, it is waited for no longer than [`PATIENCE`]: then the command is killed, and the failure shows
 //! what it has said.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, PipeReader, PipeWriter, Write as _};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,16 @@ pub(crate) fn finish(mut command: Command) -> Output {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a pipe of Linux holds.
+pub(crate) const PIPE: usize = 65536;
+
+/// A pipe with room for so many bytes more: who writes others then waits for its reader, who never reads.
+pub(crate) fn stuck_pipe(room: usize) -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b'.'; PIPE - room]).unwrap();
+    (reader, writer)
 }
 
 /// Another process can only be asked again.

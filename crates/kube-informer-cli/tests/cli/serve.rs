@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use crate::bad_input::one_line;
 use crate::client::{File, NO_CONTEXT, closed, message, op, taken_address, word};
 use crate::harness::{Place, SOON, on_both};
-use crate::running::{Running, run, text};
+use crate::running::{Running, run, stuck_pipe, text};
 
 on_both! {
     any_client_hears_what_changes_and_that_it_is_over,
@@ -212,10 +212,8 @@ async fn one_of_several_namespaces_that_may_not_be_read_is_enough() -> Result<()
 async fn it_goes_on_and_ends_at_sigterm_though_nobody_reads_what_it_prints() -> Result<()> {
     for is_stuck in [false, true] {
         let place = Place::embedded().await?;
-        let (reader, mut writer) = std::io::pipe()?;
-        if is_stuck {
-            std::io::Write::write_all(&mut writer, &vec![b'.'; 65536])?;
-        }
+        let (reader, writer) = stuck_pipe(0);
+        // Its other end is open, and nobody reads; or it is closed.
         let reader = is_stuck.then_some(reader);
         let mut command = place.command("serve configmaps");
         command.stdout(writer);

@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
 use crate::harness::{Place, SOON, blocking, on_both};
-use crate::running::{Running, kube_informer};
+use crate::running::{Running, kube_informer, stuck_pipe};
 
 on_both! {
     a_pod_that_comes_later_and_becomes_ready_ends_the_wait,
@@ -454,9 +454,7 @@ async fn who_does_not_read_what_it_says_still_gets_its_code() {
 async fn ctrl_c_ends_it_though_nobody_reads_its_last_words() {
     let place = Place::embedded().await.unwrap();
     place.pod("web", &json!({})).await.unwrap();
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    // As much as a pipe holds.
-    std::io::Write::write_all(&mut writer, &vec![b'.'; 65536]).unwrap();
+    let (reader, writer) = stuck_pipe(0);
     let mut command = place.command("wait pod/web pod/other --for create --timeout 100s");
     command.stderr(writer);
     let mut waiting = Running::of(command);

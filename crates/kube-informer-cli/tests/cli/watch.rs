@@ -5,7 +5,7 @@ use kube_informer_apiserver::faults::{Answer, Match, Request};
 use serde_json::{Value, json};
 
 use crate::harness::{Place, blocking, on_both};
-use crate::running::{Running, run, text};
+use crate::running::{PIPE, Running, run, stuck_pipe, text};
 
 on_both! {
     the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes,
@@ -333,8 +333,7 @@ async fn it_ends_when_its_reader_is_gone_though_nothing_changes(place: Place) ->
 async fn it_ends_at_ctrl_c_though_its_output_is_stuck() -> Result<()> {
     let place = Place::embedded().await?;
     place.config_map("one", json!({})).await?;
-    let (reader, mut writer) = std::io::pipe()?;
-    std::io::Write::write_all(&mut writer, &vec![b'.'; 65536])?;
+    let (reader, writer) = stuck_pipe(0);
     let mut command = place.command("watch cm -o name");
     command.stdout(writer);
     let mut watch = Running::of(command);
@@ -354,15 +353,14 @@ async fn who_has_nothing_more_to_do_but_a_stuck_output_ends_at_ctrl_c() -> Resul
         place.config_map(&format!("a-name-that-takes-its-part-of-a-page-{number:03}"), json!({})).await?;
     }
     for args in ["get cm -o name", "watch cm -o name --timeout 0", "wait cm --all --for create"] {
-        let (reader, mut writer) = std::io::pipe()?;
-        // All but the last page of a pipe: what does not fit into that is printed once everything is known.
-        std::io::Write::write_all(&mut writer, &vec![b'.'; 65536 - 4096])?;
+        // The last page of a pipe: what does not fit into that is printed once everything is known.
+        let (reader, writer) = stuck_pipe(4096);
         let mut command = place.command(args);
         command.stdout(writer);
         let mut running = Running::of(command);
         blocking(|| {
             running.until_it_is("the pipe is full", || {
-                rustix::io::ioctl_fionread(&reader).is_ok_and(|bytes| bytes > 65536 - 100)
+                rustix::io::ioctl_fionread(&reader).is_ok_and(|bytes| bytes as usize > PIPE - 100)
             });
             running.signal("-INT");
             assert_eq!(running.code(), Some(130), "{args}");
