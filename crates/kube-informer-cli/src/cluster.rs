@@ -252,7 +252,7 @@ fn unreachable(server: &str, reason: &str) -> anyhow::Error {
         _ if reason.contains("certificate") => "check certificate-authority in the kubeconfig",
         _ if reason.contains("Unauthorized") => "check the credentials in the kubeconfig, or log in again",
         _ if reason.contains("Forbidden") => {
-            "use credentials that may read /api and /apis, or leave out --as: `kubectl auth whoami` says who asks"
+            "ask with credentials that may: `kubectl auth whoami` says whose they are, and --as needs the right to impersonate"
         }
         _ => "check that it runs, and its address in the kubeconfig",
     };
@@ -309,7 +309,7 @@ fn identity(text: &str) -> Result<String, String> {
         text if text.chars().any(char::is_control) => {
             Err("is no name: it has a line's end in it, or another control character".to_owned())
         }
-        text if !text.is_ascii() => Err("cannot be sent in a header: letters of ASCII only".to_owned()),
+        text if !text.is_ascii() => Err("cannot be sent in a header: characters of ASCII only".to_owned()),
         text => Ok(text.to_owned()),
     }
 }

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use kube_informer::encoding::ManagedFields;
 use serde_json::Value;
 
 use crate::jsonpath::{Item, Template, relaxed};
@@ -168,6 +169,12 @@ impl PartialEq for Condition {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
+}
+
+/// What has to be kept of managed fields, so that what is waited for can be seen.
+pub(crate) fn fields<'c>(conditions: impl IntoIterator<Item = &'c Condition>) -> ManagedFields {
+    let is_asked_for = conditions.into_iter().any(|condition| condition.text.contains("managedFields"));
+    if is_asked_for { ManagedFields::Keep } else { ManagedFields::Cut }
 }
 
 impl fmt::Display for Condition {

@@ -11,7 +11,7 @@ use kube_informer_elasti::run::Running;
 use kube_informer_elasti::settings::{self, Address, Election, Flags, Settings};
 use tokio::sync::oneshot;
 
-use crate::interrupt::{Ended, Interrupt};
+use crate::interrupt::{Ended, Interrupt, Wish};
 use crate::output::first_words;
 use crate::time::duration;
 
@@ -134,32 +134,26 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         // Dropped, it is to stop as well.
         let _ = stopped.await;
     }));
-    let (mut stop, mut end) = (Some(stop), Ended::Done);
+    let (mut stop, mut wanted) = (Some(stop), None);
     loop {
         tokio::select! {
             ended = &mut run => {
                 ended?;
-                return unsaid.map(|()| end);
+                return unsaid.map(|()| wanted.map_or(Ended::Done, Wish::of_a_daemon));
             }
             // Beside its work: nobody may read them. Where they cannot be written, it ends in order.
             said = &mut words, if !is_said => {
-                is_said = true;
-                if said.is_err()
-                    && let Some(stop) = stop.take()
-                {
-                    // Fails only if it has ended by itself.
-                    let _ = stop.send(());
+                (is_said, unsaid) = (true, said);
+                if unsaid.is_err() {
+                    drop(stop.take());
                 }
-                unsaid = said;
             }
-            wish = interrupt.wish() => match stop.take() {
-                Some(stop) => {
-                    end = wish.of_a_daemon();
-                    // Fails only if it has ended by itself.
-                    let _ = stop.send(());
+            wish = interrupt.wish() => {
+                if wanted.replace(wish).is_some() {
+                    return unsaid.map(|()| Ended::Interrupted);
                 }
-                None => return Ok(Ended::Interrupted),
-            },
+                drop(stop.take());
+            }
         }
     }
 }

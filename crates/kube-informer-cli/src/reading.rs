@@ -155,15 +155,13 @@ fn by_key<'k>(a: (&'k str, &'k str), b: (&'k str, &'k str)) -> Ordering {
 ///
 /// # Errors
 ///
-/// Where that can never be; or nothing comes for longer than the deadline, or what comes has ended early again and again for
-/// twice as long.
+/// Where that can never be; or nothing comes for longer than the deadline, or what comes is the beginning, again and again.
 pub(crate) async fn synced(
     readings: &[Reading],
     deadline: Option<Duration>,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let (mut heard, mut bytes) = (Instant::now(), 0);
-    let mut failing: Option<Instant> = None;
+    let mut patience = Patience { deadline, heard: Instant::now(), received: 0 };
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let informers: Vec<&Informer> = readings.iter().flat_map(|reading| &reading.informers).collect();
@@ -184,24 +182,12 @@ pub(crate) async fn synced(
             for informer in &informers {
                 fail_if_hopeless(informer, &informer.health())?;
             }
-            // A large list takes its time; only a server that sends nothing is waited for in vain. So is one that sends the
-            // beginning again and again, or why it does not: what comes counts no more once that has lasted so long.
-            let is_failing =
-                |one: &&Informer| !one.is_synced() && matches!(one.health().state, State::Stale { .. });
-            failing = informers
-                .iter()
-                .copied()
-                .any(|one| is_failing(&one))
-                .then(|| failing.unwrap_or_else(Instant::now));
-            let counts = !failing.zip(deadline).is_some_and(|(since, deadline)| since.elapsed() >= deadline);
             let received = informers.iter().map(|informer| informer.stats().received_bytes).sum();
-            if received > bytes && counts {
-                heard = Instant::now();
-            }
-            bytes = received;
-            if let Some(deadline) = deadline.filter(|deadline| heard.elapsed() >= *deadline) {
-                let failing = informers.iter().copied().find(is_failing);
-                return Err(too_late(failing.unwrap_or(informer), deadline));
+            let again = informers.iter().map(|informer| begun_again(informer)).max().unwrap_or(0);
+            if let Some(waited) = patience.is_over(Instant::now(), received, again) {
+                let is_stale = |one: &&&Informer| matches!(one.health().state, State::Stale { .. });
+                let unread = informers.iter().filter(|informer| !informer.is_synced());
+                return Err(too_late(unread.clone().find(is_stale).unwrap_or(informer), waited));
             }
             progress.show(informers.iter().copied()).await;
         }
@@ -210,10 +196,48 @@ pub(crate) async fn synced(
     Ok(())
 }
 
+/// How long it is waited for what does not come.
+struct Patience {
+    deadline: Option<Duration>,
+    /// When something came last that counts.
+    heard: Instant,
+    /// The bytes that have come.
+    received: u64,
+}
+
+/// A list that was begun so often again that it will hardly come to its end.
+const BEGINNINGS: u64 = 5;
+
+impl Patience {
+    /// Whether it is over, and after how long. A large list takes its time: only a server that sends nothing is waited for in
+    /// vain. So is one that sends the beginning, or why there is none, for ever: what comes then counts no more.
+    fn is_over(&mut self, now: Instant, received: u64, again: u64) -> Option<Duration> {
+        if received > self.received && again <= BEGINNINGS {
+            self.heard = now;
+        }
+        self.received = received;
+        self.deadline.filter(|deadline| now.duration_since(self.heard) >= *deadline)
+    }
+}
+
+/// How often an informer has begun to read everything after the first time; of several namespaces, on average.
+fn begun_again(informer: &Informer) -> u64 {
+    if informer.is_synced() {
+        return 0;
+    }
+    let health = informer.health();
+    let all: u64 = health.relists.by_reason().iter().map(|(_, count)| count).sum();
+    let scopes = u64::try_from(health.scopes.len()).unwrap_or(u64::MAX).max(1);
+    (all - health.relists.first.min(all)) / scopes
+}
+
 fn too_late(informer: &Informer, waited: Duration) -> anyhow::Error {
     let resource = informer.resource();
     match informer.health().state {
-        State::Stale { why, .. } => anyhow::anyhow!("{resource} cannot be read: {}", reason(&why)),
+        State::Stale { why, .. } => anyhow::anyhow!(
+            "{resource} cannot be read: {}; it was tried for {waited:?} after that, which --request-timeout can make longer",
+            reason(&why)
+        ),
         _ => anyhow::anyhow!(
             "{resource} cannot be read: the server has sent nothing for {waited:?}; give a longer --request-timeout"
         ),
@@ -294,6 +318,24 @@ pub(crate) fn prefixes(readings: &[Reading]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_takes_its_time_unless_it_is_begun_again_for_ever() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let new = || Patience { deadline: Some(second * 30), heard: begin, received: 0 };
+        // Each half of the deadline, some more: for hours, also after some beginnings.
+        let mut slow = new();
+        assert!((1..500).all(|n| slow.is_over(begin + second * 15 * n, u64::from(n), BEGINNINGS).is_none()));
+        let mut silent = new();
+        assert_eq!(silent.is_over(begin + second * 29, 0, 0), None);
+        assert_eq!(silent.is_over(begin + second * 30, 0, 0), Some(second * 30));
+        let mut broken = new();
+        let over =
+            (1..).find(|n| broken.is_over(begin + second * 15 * *n, u64::from(*n), u64::from(*n)).is_some());
+        assert_eq!(over, Some(7), "two turns after the fifth beginning");
+        let mut endless = Patience { deadline: None, ..new() };
+        assert_eq!(endless.is_over(begin + second * 86_400, 0, 100), None);
+    }
 
     #[test]
     fn objects_are_in_the_order_of_the_servers_keys() {

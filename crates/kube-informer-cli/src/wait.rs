@@ -17,6 +17,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use kube_informer::encoding::ManagedFields;
 use kube_informer::informer::{Cause, Health, Informer, Scope, State};
 use kube_informer::object::Object;
 use kube_informer::resource::Resource;
@@ -24,7 +25,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, ClusterArgs, SelectArgs};
-use crate::condition::Condition;
+use crate::condition::{self, Condition};
 use crate::existence::Asker;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{self, Lines, Output};
@@ -114,7 +115,7 @@ pub(crate) struct Args {
     /// How long to wait, such as 30s or 1m30s; 0 looks once, and below 0 it is a week
     #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, value_parser = timeout)]
     timeout: Duration,
-    /// All objects of a type
+    /// All objects of a type; not beside names or selectors
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -238,13 +239,19 @@ impl Wait<'_> {
                 if let Some(id) = &only {
                     self.tracker.expect(id.clone());
                 }
-                let informer = self.cluster.informer(&target.resource, scope)?.informer();
+                let informer =
+                    self.cluster.informer(&target.resource, scope)?.managed_fields(self.fields()).informer();
                 self.messages.follow(&informer, Source { index: self.informers.len(), target: index, only });
                 self.informers.push(informer);
             }
         }
         self.cluster.factory.start();
         Ok(())
+    }
+
+    fn fields(&self) -> ManagedFields {
+        let rules = self.tracker.rules();
+        condition::fields(rules.conditions.iter().chain(&rules.fail_on))
     }
 
     async fn run(&mut self, begin: Instant, timeout: Duration) -> anyhow::Result<End> {
@@ -374,7 +381,8 @@ impl Wait<'_> {
             tokio::spawn(async move { factory.stop(&informer, LET_GO).await });
         }
         let scope = Scope::object(&id.namespace, &id.name);
-        let informer = self.cluster.factory.configure_resource(resource.clone(), scope).informer();
+        let builder = self.cluster.factory.configure_resource(resource.clone(), scope);
+        let informer = builder.managed_fields(self.fields()).informer();
         match self.strays.add(self.informers.len(), id, informer.clone()) {
             Ok(source) => self.messages.follow(&informer, source),
             Err(TooMany) => anyhow::bail!(

@@ -27,7 +27,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::cluster::{ClusterArgs, SelectArgs};
-use crate::condition::Condition;
+use crate::condition::{self, Condition};
 use crate::existence::Asker;
 use crate::interrupt::{Ended, Interrupt};
 use crate::output::{Closed, Lines, Output, Page};
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// Tables without headers
     #[arg(long)]
     no_headers: bool,
-    /// ADDED, MODIFIED or DELETED instead of the signs + ~ -: in a column, or with jsonpath as {.type}, beside {.object}
+    /// ADDED, MODIFIED or DELETED instead of the signs + ~ -: in a column, or with jsonpath as {.type}, beside {.object}; not with diff
     #[arg(long)]
     output_watch_events: bool,
     /// Keep metadata.managedFields in json and yaml; templates have them anyway
@@ -142,11 +142,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
 async fn watch(args: &Args, until: &mut Until, lines: Lines) -> anyhow::Result<()> {
     let cluster = args.cluster.connect(&args.select).await?;
     let targets = args.target.resolve(&cluster)?;
-    // What is waited for has to be there to be seen.
-    let is_asked_for = |condition: &Condition| condition.to_string().contains("managedFields");
     let fields = match args.output {
+        // What is waited for has to be there to be seen.
+        _ if args.show_managed_fields || condition::fields(&args.until) == ManagedFields::Keep => {
+            ManagedFields::Keep
+        }
         Format::Diff => ManagedFields::Writers,
-        _ if args.show_managed_fields || args.until.as_ref().is_some_and(is_asked_for) => ManagedFields::Keep,
         // Templates choose by themselves, as kubectl's do.
         Format::Template(_) | Format::Chosen(_) => ManagedFields::Keep,
         _ => ManagedFields::Cut,

@@ -175,9 +175,12 @@ fn build(root: &Path) -> Result<PathBuf> {
 /// All get as many threads as the machine has processors, which is what each would take by itself.
 async fn play(folder: &Path, contestant: Contestant, case: &Case, keys: usize) -> Result<Value> {
     let mut command = Command::new(folder.join(contestant.program()));
-    command.args([case.name, &keys.to_string()]).stderr(Stdio::inherit()).kill_on_drop(true);
+    command.args([case.name, &keys.to_string()]).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     as_it_comes(&mut command, &std::thread::available_parallelism()?.to_string());
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.context("it does not end")??;
+    let child = command.spawn().context("it does not start")?;
+    let output =
+        tokio::time::timeout(PATIENCE, child.wait_with_output()).await.context("it does not end")??;
     ensure!(output.status.success(), "it ended with {}", output.status);
     let line = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&line).with_context(|| format!("not what was expected: {line}"))

@@ -50,7 +50,7 @@ fn wrong_flags_are_explained_with_exit_code_2() {
         (&["get", "pods", "-n", "../x"], "no name of a namespace"),
         (&["get", "pods", "--as", ""], "must not be empty"),
         (&["get", "pods", "--as", "a\nb"], "is no name"),
-        (&["get", "pods", "--as", "jürgen"], "letters of ASCII only"),
+        (&["get", "pods", "--as", "jürgen"], "characters of ASCII only"),
         (&["get", "pods", "--as", "a", "--as-group", "b\n"], "is no name"),
         (&["get", "pods", "-o", "custom-columns=a"], "write HEADER:PATH"),
         (&["watch", "pods", "--timeout=-5s"], "such as 30s"),
@@ -272,17 +272,27 @@ async fn a_list_that_does_not_come_is_told_after_the_time_that_one_gives_it() ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_failed_and_goes_on_for_ever_is_told() -> Result<()> {
+async fn a_list_that_failed_once_takes_its_time_then() -> Result<()> {
     let place = Place::embedded().await?;
-    // Some minutes of it, at this pace.
-    place.config_map("large", json!({ "filler": "x".repeat(200_000) })).await?;
+    place.config_map("large", json!({ "filler": "x".repeat(100_000) })).await?;
     let faults = place.server().unwrap().faults();
     let cut = faults.on(Match::any().path_contains("/configmaps")).once().cut_after_bytes(100);
-    let _slow = faults.on(Match::any().path_contains("/configmaps")).throttle(1_000);
-    let output = place.run("get cm --request-timeout 1s").await;
+    // Five seconds of it, at this pace: more than the patience and twice that.
+    let _slow = faults.on(Match::any().path_contains("/configmaps")).throttle(20_000);
+    assert_eq!(place.ok("get cm -o name --request-timeout 2s").await, "configmap/large\n");
     assert_eq!(cut.applied(), 1);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_always_breaks_off_is_told_with_why() -> Result<()> {
+    let place = Place::embedded().await?;
+    place.config_map("one", json!({})).await?;
+    let _cut =
+        place.server().unwrap().faults().on(Match::any().path_contains("/configmaps")).cut_after_bytes(100);
+    let output = place.run("get cm --request-timeout 1s").await;
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    one_line(&output.stderr, &["configmaps cannot be read: "]);
+    one_line(&output.stderr, &["configmaps cannot be read: ", "--request-timeout can make longer"]);
     Ok(())
 }
 
@@ -321,7 +331,7 @@ async fn who_may_not_be_somebody_else_is_told(place: Place) -> Result<()> {
         let args = [name, "configmaps", "-n", &place.namespace, "--kubeconfig", &file, "--as", "jane"];
         let output = output(kube_informer(&args)).await;
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-        let words = ["forbidden", "impersonate", ":web\" cannot", "leave out --as", "kubectl auth whoami"];
+        let words = ["forbidden", "impersonate", ":web\" cannot", "kubectl auth whoami", "--as needs"];
         one_line(&output.stderr, &words);
     }
     Ok(())

@@ -43,6 +43,18 @@ fn the_operator_works_and_ends_at_sigterm_though_its_output_is_stuck() {
 }
 
 #[test]
+fn the_operator_ends_in_order_and_says_so_where_its_words_cannot_be_written() {
+    let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
+    let mut command = kube_informer(&["elasti", "--kubeconfig", kubeconfig.path()]);
+    command.args(["--wake-bind-address=127.0.0.1:0", "--metrics-bind-address=0"]);
+    command.arg("--health-probe-bind-address=0");
+    command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let mut operator = Running::of(command);
+    operator.note("error: cannot write to stdout: ");
+    assert_eq!(operator.code(), Some(1));
+}
+
+#[test]
 fn the_operator_goes_on_when_nobody_reads_what_it_prints() {
     let kubeconfig = File::kubeconfig(&Access::anonymous("http://127.0.0.1:1"));
     let (reader, writer) = std::io::pipe().unwrap();

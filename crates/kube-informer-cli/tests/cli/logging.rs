@@ -77,7 +77,6 @@ async fn rust_log_counts_where_there_is_no_v() -> Result<()> {
         ("error", " -vvv", &["INFO", "DEBUG"]),
         ("trace", " -vv", &["INFO"]),
         ("no=such=filter", "", &[]),
-        ("", "", &[]),
     ] {
         let mut command = place.command(&format!("wait cm/one --for create{more}"));
         command.env("RUST_LOG", filter);

@@ -4,6 +4,7 @@
 //! what it has said.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Write as _};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -45,14 +46,16 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a pipe of Linux holds.
-pub(crate) const PIPE: usize = 65536;
-
 /// A pipe with room for so many bytes more: who writes others then waits for its reader, who never reads.
 pub(crate) fn stuck_pipe(room: usize) -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();
-    writer.write_all(&vec![b'.'; PIPE - room]).unwrap();
+    writer.write_all(&vec![b'.'; size(&writer) - room]).unwrap();
     (reader, writer)
+}
+
+/// What a pipe holds.
+pub(crate) fn size(pipe: impl AsFd) -> usize {
+    rustix::pipe::fcntl_getpipe_size(pipe).unwrap()
 }
 
 /// Another process can only be asked again.

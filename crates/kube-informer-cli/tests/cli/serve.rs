@@ -1,7 +1,7 @@
 //! `serve`, as a daemon: who is told what, whether it is ready, and how it begins and ends.
 
 use anyhow::Result;
-use kube_informer_apiserver::faults::{Answer, Match, Request};
+use kube_informer_apiserver::faults::{Answer, Match};
 use kube_informer_testbed::eventually::eventually;
 use kube_informer_testbed::http::Endpoint;
 use kube_informer_testbed::kubeconfig::Access;
@@ -210,15 +210,22 @@ async fn one_of_several_namespaces_that_may_not_be_read_is_enough() -> Result<()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_goes_on_and_ends_at_sigterm_though_nobody_reads_what_it_prints() -> Result<()> {
+    // Nobody else's, so that nobody else listens there.
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let address = format!("127.{}.{b}.{c}:8080", a | 0x80);
     for is_stuck in [false, true] {
         let place = Place::embedded().await?;
         let (reader, writer) = stuck_pipe(0);
         // Its other end is open, and nobody reads; or it is closed.
         let reader = is_stuck.then_some(reader);
-        let mut command = place.command("serve configmaps");
+        let mut command = place.command(&format!("serve configmaps --listen {address}"));
         command.stdout(writer);
         let mut serving = Running::of(command);
-        place.server().unwrap().faults().requests().wait_for(Request::is_watch).await?;
+        let http = Endpoint::new(Access::anonymous(format!("http://{address}")))?;
+        eventually("it is ready, whatever it could print", SOON, async || {
+            http.get("/readyz").await.is_ok_and(|answer| answer.status == 200).then_some(())
+        })
+        .await;
         serving.signal("-TERM");
         assert_eq!(tokio::task::block_in_place(|| serving.code()), Some(0), "stuck: {is_stuck}");
         drop(reader);

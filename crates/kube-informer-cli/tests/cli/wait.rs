@@ -350,6 +350,13 @@ async fn a_path_is_waited_for_as_kubectl_does(place: Place) -> Result<()> {
     let later = run(&place, "wait pod/web --for jsonpath={.status.podIPs[0].ip} --timeout 2s").await;
     assert_eq!(later.code, Some(1), "{later:?}");
     assert!(later.err.contains("{.status.podIPs[0].ip} finds nothing"), "{later:?}");
+    for fields in ["{.metadata.managedFields[0].operation}=Update", "{.metadata.managedFields}"] {
+        let written = run(&place, &format!("wait pod/web --for jsonpath={fields}")).await;
+        assert_eq!(written.out, "pod/web condition met\n", "{written:?}");
+        let watched =
+            place.run(&format!("watch pod/web -o diff --until jsonpath={fields} --timeout 100s")).await;
+        assert_eq!(watched.status.code(), Some(0), "{fields}");
+    }
     Ok(())
 }
 

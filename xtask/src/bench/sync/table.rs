@@ -290,7 +290,7 @@ impl What {
             Self::SyncWall => "wall time to sync",
             Self::SyncPeak => "peak memory until it is in sync",
             Self::SyncInstructions => "instructions to sync",
-            Self::Rss => "memory after the sync",
+            Self::Rss => "memory after the sync, or after reads where all views are kept",
             Self::UpdateMetadata => "CPU per update, metadata is read",
             Self::UpdateOneHandler => "CPU per update, one handler where there are ten at times",
             Self::UpdateWhole => "CPU per update, all is read",
