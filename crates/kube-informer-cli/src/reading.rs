@@ -330,8 +330,8 @@ mod tests {
         assert_eq!(silent.is_over(begin + second * 29, 0, 0), None);
         assert_eq!(silent.is_over(begin + second * 30, 0, 0), Some(second * 30));
         let mut broken = new();
-        let over =
-            (1..).find(|n| broken.is_over(begin + second * 15 * *n, u64::from(*n), u64::from(*n)).is_some());
+        let over = (1..100)
+            .find(|n| broken.is_over(begin + second * 15 * *n, u64::from(*n), u64::from(*n)).is_some());
         assert_eq!(over, Some(7), "two turns after the fifth beginning");
         let mut endless = Patience { deadline: None, ..new() };
         assert_eq!(endless.is_over(begin + second * 86_400, 0, 100), None);
