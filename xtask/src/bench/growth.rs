@@ -32,14 +32,14 @@ pub(super) const SECTION: Section = Section {
     name: "growth",
     heading: "Growth",
     about: "\
-More and more custom resources on the embedded server. At each number our informer syncs them and is read: one by key, those
-of a value of an index, all; metadata is looked at. What an object costs is a ratio to what it costs in the first line: where
-the cost is linear, it stays the same. To sync and to keep one may cost half more than at the best of the numbers before. Memory is what the process has more than one without an informer; its *peak* is the most
-until it was in sync.
+More and more custom resources on the embedded server. At each number our informer syncs them and is read: one by key, those of
+a value of an index, all; metadata is looked at. What an object costs is a ratio to what it costs in the first line: where the
+cost is linear, it stays the same. To sync and to keep one may cost half more than at the best of the numbers before. Memory is
+what the process has more than one without an informer; its *peak* is the most until it was in sync.
 
-2,000 objects are in the processor's caches, and 200,000 are not: to look at one costs more there, however it is found. So the same
-objects are looked at without the informer's cache, too: one of them in a hash map, those of a value and all in vectors, in the same
-order. A read meets its target if it grows by no more than half more than that.",
+2,000 objects are in the processor's caches, and 200,000 are not: to look at one costs more there, however it is found. So the
+same objects are looked at without the informer's cache, too: one of them in a hash map, those of a value and all in vectors, in
+the same order. A read meets its target if it grows by no more than half more than that.",
 };
 
 /// What an object may cost of what it costs at the first size.

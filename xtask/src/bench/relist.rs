@@ -23,11 +23,12 @@ pub(super) const SECTION: Section = Section {
     heading: "After a 410",
     about: "\
 The watch of pods is told that its version is too old, and everything is listed again; one pod alone, the last of the list, in
-place of none, so that the end can be seen, or one in a hundred was changed meanwhile, each in a process of its own. A turn begins, and its watch ends, when the machine has nothing to do any more.
-All goes through a proxy, without TLS and compression. *Wall* is from the 410 until the
-handler has seen everything that was changed: pauses before somebody asks again are part of it. *CPU* is what the contestant
-used until it had nothing more to do. *Memory* is what it had at most meanwhile, more than before. kube-runtime's handler is
-given every object again, and cannot tell which of them have changed. Ratios are ours to theirs: less is better.",
+place of none, so that the end can be seen, or one in a hundred was changed meanwhile, each in a process of its own. A turn
+begins, and its watch ends, when the machine has nothing to do any more. All goes through a proxy, without TLS and compression.
+*Wall* is from the 410 until the handler has seen everything that was changed: pauses before somebody asks again are part of it.
+*CPU* is what the contestant used until it had nothing more to do. *Memory* is what it had at most meanwhile, more than before.
+kube-runtime's handler is given every object again, and cannot tell which of them have changed. Ratios are ours to theirs: less
+is better.",
 };
 
 /// How many of the objects are changed meanwhile, of a hundred; but one at least, so that the end can be seen.

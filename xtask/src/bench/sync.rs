@@ -44,12 +44,14 @@ pub(super) const SECTION: Section = Section {
     name: "sync",
     heading: "Beside its peers",
     about: "\
-The informer, client-go and kube-runtime on one kube-apiserver, each as a process by itself, never two at work at once, with as many
-threads as there are processors. A turn begins when the machine has nothing to do any more. Each has one handler, and the managed
-fields are dropped. Handlers of ours are asynchronous, as theirs are, unless it is said otherwise; reads of ours lend what they
-find. *Sync* is from the start of the process until the handler has seen every object. *Update* is what the processor does for one update of a pod, after some hundred others. *Kept* is the
-memory after the sync, which Go's runtime and glibc were told to give back where they could, less that of the same program without an informer. *Reads* take place while updates go on; those *by turns*
-when nothing is written, in nine turns of one process of each, all of which are there. Ratios are ours to theirs: less is better.",
+The informer, client-go and kube-runtime on one kube-apiserver, each as a process by itself, never two at work at once, with as
+many threads as there are processors. A turn begins when the machine has nothing to do any more. Each has one handler, and the
+managed fields are dropped. Handlers of ours are asynchronous, as theirs are, unless it is said otherwise; reads of ours lend
+what they find. *Sync* is from the start of the process until the handler has seen every object. *Update* is what the processor
+does for one update of a pod, after some hundred others. *Kept* is the memory after the sync, which Go's runtime and glibc were
+told to give back where they could, less that of the same program without an informer. *Reads* take place while updates go on;
+those *by turns* when nothing is written, in nine turns of one process of each, all of which are there. Ratios are ours to
+theirs: less is better.",
 };
 
 /// Those that sync.

@@ -49,12 +49,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 /// A pipe with room for so many bytes more: who writes others then waits for its reader, who never reads.
 pub(crate) fn stuck_pipe(room: usize) -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();
-    writer.write_all(&vec![b'.'; size(&writer) - room]).unwrap();
+    writer.write_all(&vec![b'.'; pipe_size(&writer) - room]).unwrap();
     (reader, writer)
 }
 
 /// What a pipe holds.
-pub(crate) fn size(pipe: impl AsFd) -> usize {
+pub(crate) fn pipe_size(pipe: impl AsFd) -> usize {
     rustix::pipe::fcntl_getpipe_size(pipe).unwrap()
 }
 

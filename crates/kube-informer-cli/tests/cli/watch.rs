@@ -5,7 +5,7 @@ use kube_informer_apiserver::faults::{Answer, Match, Request};
 use serde_json::{Value, json};
 
 use crate::harness::{Place, blocking, on_both};
-use crate::running::{Running, run, size, stuck_pipe, text};
+use crate::running::{Running, pipe_size, run, stuck_pipe, text};
 
 on_both! {
     the_table_begins_as_kubectls_and_marks_what_comes_changes_and_goes,
@@ -360,7 +360,8 @@ async fn who_has_nothing_more_to_do_but_a_stuck_output_ends_at_ctrl_c() -> Resul
         let mut running = Running::of(command);
         blocking(|| {
             running.until_it_is("the pipe is full", || {
-                rustix::io::ioctl_fionread(&reader).is_ok_and(|bytes| bytes > (size(&reader) - 100) as u64)
+                rustix::io::ioctl_fionread(&reader)
+                    .is_ok_and(|bytes| bytes > (pipe_size(&reader) - 100) as u64)
             });
             running.signal("-INT");
             assert_eq!(running.code(), Some(130), "{args}");

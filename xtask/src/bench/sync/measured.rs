@@ -16,8 +16,10 @@ pub(super) enum What {
     SyncPeak,
     /// Instructions of a process that syncs and ends.
     SyncInstructions,
-    /// Memory after that, in bytes; after the reads, of one that is only read.
+    /// Memory after that, in bytes.
     Rss,
+    /// Memory after everything was read, in bytes.
+    RssRead,
     /// Seconds of the processor per update, the handler reading metadata.
     UpdateMetadata,
     /// The same with one handler, of a process that has ten at other times.
@@ -68,9 +70,9 @@ impl Measured {
         self.rounds.ratio(&of(What::UpdateMetadata), &of(What::UpdateOneHandler))
     }
 
-    /// The bytes that are kept per object: what the process has more than an idle one.
-    pub(super) fn kept(&self, one: Contestant, idle: Contestant, objects: usize) -> Option<f64> {
-        Some((self.median(one, What::Rss)? - self.median(idle, What::Rss)?) / objects as f64)
+    /// The bytes that are kept per object, in a state: what the process has more than an idle one.
+    pub(super) fn kept(&self, one: Contestant, what: What, idle: Contestant, objects: usize) -> Option<f64> {
+        Some((self.median(one, what)? - self.median(idle, What::Rss)?) / objects as f64)
     }
 
     /// A contestant that finds other objects than the others is not read as they are.
@@ -98,7 +100,7 @@ mod tests {
         let mut measured = Measured::default();
         measured.add(Contestant::Ours, What::Rss, 5_000.0);
         measured.add(Contestant::OursIdle, What::Rss, 1_000.0);
-        assert_eq!(measured.kept(Contestant::Ours, Contestant::OursIdle, 10), Some(400.0));
+        assert_eq!(measured.kept(Contestant::Ours, What::Rss, Contestant::OursIdle, 10), Some(400.0));
     }
 
     #[test]

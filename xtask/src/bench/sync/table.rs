@@ -162,7 +162,7 @@ fn ratios(measured: &Measured) -> String {
 
 /// What stands for itself.
 fn own(measured: &Measured, pods: usize) -> String {
-    let kept = |one, idle| measured.kept(one, idle, pods);
+    let kept = |one, idle| measured.kept(one, What::Rss, idle, pods);
     let shown =
         |bytes: Option<f64>| bytes.map_or("–".to_owned(), |bytes| format!("{:.2} KB", bytes / 1024.0));
     let ours = kept(C::Ours, C::OursIdle);
@@ -171,7 +171,7 @@ fn own(measured: &Measured, pods: usize) -> String {
         let _ = writeln!(table, "| {what} | {value} | {target} | {verdict} |");
     };
     line("kept per pod", shown(ours), "≤ 1 KB", verdict(ours, Some(KEPT)));
-    let viewed = kept(C::OursAllViews, C::OursIdle);
+    let viewed = measured.kept(C::OursAllViews, What::RssRead, C::OursIdle, pods);
     line("kept per pod, all views kept, all of them read", shown(viewed), "–", "");
     line("kept per pod by client-go", shown(kept(C::ClientGo, C::ClientGoIdle)), "–", "");
     line("kept per pod by kube-runtime", shown(kept(C::KubeRuntime, C::KubeRuntimeIdle)), "–", "");
@@ -217,12 +217,13 @@ const SHOWN: [What; 10] = [
 ];
 
 /// All of it.
-const WHAT: [What; 12] = [
+const WHAT: [What; 13] = [
     What::SyncCpu,
     What::SyncWall,
     What::SyncPeak,
     What::SyncInstructions,
     What::Rss,
+    What::RssRead,
     What::UpdateMetadata,
     What::UpdateOneHandler,
     What::UpdateWhole,
@@ -259,6 +260,7 @@ fn head(what: What) -> &'static str {
         What::SyncPeak => "sync peak, MB",
         What::SyncInstructions => "sync instructions, millions",
         What::Rss => "RSS, MB",
+        What::RssRead => "RSS after reads, MB",
         What::UpdateMetadata => "update, metadata, µs",
         What::UpdateOneHandler => "update, one handler of ten, µs",
         What::UpdateWhole => "update, whole, µs",
@@ -273,7 +275,7 @@ fn head(what: What) -> &'static str {
 fn number(what: What, value: f64, objects: usize) -> String {
     match what {
         What::SyncCpu | What::SyncWall => format!("{value:.2}"),
-        What::SyncPeak | What::Rss | What::SyncInstructions => format!("{:.1}", value / 1e6),
+        What::SyncPeak | What::Rss | What::RssRead | What::SyncInstructions => format!("{:.1}", value / 1e6),
         What::UpdateMetadata | What::UpdateOneHandler | What::UpdateWhole => format!("{:.0}", value * 1e6),
         What::Get => format!("{:.0}", value * 1e9),
         What::Indexed => format!("{:.2}", value * 1e6),
@@ -290,7 +292,8 @@ impl What {
             Self::SyncWall => "wall time to sync",
             Self::SyncPeak => "peak memory until it is in sync",
             Self::SyncInstructions => "instructions to sync",
-            Self::Rss => "memory after the sync, or after reads where all views are kept",
+            Self::Rss => "memory after the sync",
+            Self::RssRead => "memory after everything was read",
             Self::UpdateMetadata => "CPU per update, metadata is read",
             Self::UpdateOneHandler => "CPU per update, one handler where there are ten at times",
             Self::UpdateWhole => "CPU per update, all is read",
@@ -304,7 +307,7 @@ impl What {
 
     fn unit(self) -> &'static str {
         match self {
-            Self::SyncPeak | Self::Rss => "B",
+            Self::SyncPeak | Self::Rss | Self::RssRead => "B",
             Self::SyncInstructions | Self::Found => "1",
             _ => "s",
         }
@@ -373,6 +376,16 @@ mod tests {
         assert_eq!(row(&table, "| update: CPU with ten asynchronous"), ten);
         let closures = "| update: CPU with ten closures, of that with one | – | ≤ 1.1 |  |";
         assert_eq!(row(&table, "| update: CPU with ten closures"), closures);
+    }
+
+    #[test]
+    fn views_that_stay_are_told_with_their_price() {
+        let mut measured = Measured::default();
+        measured.add(C::OursAllViews, What::RssRead, 61e6);
+        measured.add(C::OursIdle, What::Rss, 11e6);
+        let begin = "| kept per pod, all views kept, all of them read |";
+        assert_eq!(row(&own(&measured, 20_000), begin), format!("{begin} 2.44 KB | – |  |"));
+        assert_eq!(figures(&measured).len(), 2);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Turn<'_> {
             values.extend(self.read(&mut running).await?);
         }
         if task == Task::BeRead {
-            values.push((What::Rss, running.after("free").await?.rss));
+            values.push((What::RssRead, running.after("free").await?.rss));
         }
         running.end().await?;
         Ok(values)
