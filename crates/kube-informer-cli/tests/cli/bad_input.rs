@@ -274,13 +274,17 @@ async fn a_list_that_does_not_come_is_told_after_the_time_that_one_gives_it() ->
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_failed_once_takes_its_time_then() -> Result<()> {
     let place = Place::embedded().await?;
-    place.config_map("large", json!({ "filler": "x".repeat(100_000) })).await?;
+    for number in 0..60 {
+        place.config_map(&format!("large-{number}"), json!({ "filler": "x".repeat(10_000) })).await?;
+    }
     let faults = place.server().unwrap().faults();
-    let cut = faults.on(Match::any().path_contains("/configmaps")).once().cut_after_bytes(100);
-    // Five seconds of it, at this pace: more than the patience and twice that.
-    let _slow = faults.on(Match::any().path_contains("/configmaps")).throttle(20_000);
-    assert_eq!(place.ok("get cm -o name --request-timeout 2s").await, "configmap/large\n");
-    assert_eq!(cut.applied(), 1);
+    // The stream, and the plain list in its place.
+    let cut = faults.on(Match::any().path_contains("/configmaps")).times(2).cut_after_bytes(100);
+    // Twelve seconds of it, at this pace: more than the patience and twice that.
+    let _slow = faults.on(Match::any().path_contains("/configmaps")).throttle(50_000);
+    // By names alone, nothing large would be sent.
+    assert!(place.ok("get cm -o json --request-timeout 5s").await.len() > 600_000);
+    assert_eq!(cut.applied(), 2);
     Ok(())
 }
 
